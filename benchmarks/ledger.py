@@ -142,33 +142,39 @@ for turn in sys.stdin:
                 ledger.begin(entry)
                 os.write(said, f"begun {entry.id}\\n".encode())
         except pyaccount.BudgetError:
-            pass
+            os.write(said, b"refused -\\n")
+        except pyaccount.PyaccountError as error:
+            os.write(said, f"failed {str(error)!r}\\n".encode())
 """
 
 
-def processes(count: int, folder: Path, place: str) -> None:
-    """End `count` processes, two at a time, with SIGKILL after a random time."""
+def processes(count: int, at_once: int, folder: Path, place: str) -> None:
+    """End `count` processes, some at a time, with SIGKILL after a random time. No command of the others may fail for this."""
     said = folder / "said"
     said.mkdir()
     ledger = pyaccount.Ledger(place)
-    budgets = {"a": 3.0, "b": -4.0}
-    ledger.create(data_set("a", privacy={"mu": 3}))
+    budgets = {"a": 8.0, "b": -4.0}
+    ledger.create(data_set("a", privacy={"mu": 8}))
     ledger.create(data_set("b", privacy={"epsilon": 4, "delta": 1e-6}, filters=[{"name": "f", "mu": 0.5}]))
     generator = random.Random(1)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", PROGRAM, place, str(said), str(ROOT / "tests" / "helpers")]
     writers = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(2)
+        for _ in range(at_once)
     ]
+    running: list[int] = []
     for number in range(count):
-        writer = writers[number % 2]
+        if len(running) == at_once:
+            time.sleep(generator.uniform(0.0, 0.2))
+            os.kill(running.pop(0), signal.SIGKILL)
+        writer = writers[number % at_once]
         assert writer.stdin is not None
         assert writer.stdout is not None
         writer.stdin.write(f"{number}\n")
         writer.stdin.flush()
-        child = int(writer.stdout.readline())
-        time.sleep(generator.uniform(0.0, 0.2))
+        running.append(int(writer.stdout.readline()))
+    for child in running:
         os.kill(child, signal.SIGKILL)
     for writer in writers:
         assert writer.stdin is not None
@@ -176,15 +182,24 @@ def processes(count: int, folder: Path, place: str) -> None:
         writer.wait()
     simulation = Simulation(place, 0, DOCUMENTS, [])
     words = {"reserved": "reserve", "begun": "begin", "released": "release"}
+    refused, failed = 0, []
     for file in said.iterdir():
         # The last line may be cut.
         for line in file.read_text().split("\n")[:-1]:
-            word, entry = line.split()
+            word, entry = line.split(" ", 1)
+            if word not in words:
+                refused += word == "refused"
+                failed += [entry] if word == "failed" else []
+                continue
             simulation.accepted.append((words[word], entry))
     simulation.check(SQUARES, budgets)
     print(
-        f"{count} processes killed: {len(simulation.accepted)} commands had been answered, and all are there; the budgets hold"
+        f"{count} processes killed: {len(simulation.accepted)} commands had been accepted, and all are there; {refused} refused, "
+        f"{len(failed)} failed; the budgets hold"
     )
+    for error in dict.fromkeys(failed):
+        print(f"    {error}")
+    assert not failed
 
 
 def main() -> None:
@@ -192,6 +207,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=10_000)
     parser.add_argument("--interleavings", type=int, default=0)
     parser.add_argument("--processes", type=int, default=0)
+    parser.add_argument("--writers", type=int, default=2, help="how many processes write at once")
     parser.add_argument("--place", default=None, help="an empty database, in place of files in a temporary folder")
     parser.add_argument("--folder", default=None, help="where temporary files are made")
     options = parser.parse_args()
@@ -201,7 +217,7 @@ def main() -> None:
         if options.interleavings:
             interleavings(options.interleavings, folder, places)
         elif options.processes:
-            processes(options.processes, folder, places[0] if places else str(folder / "budgets.db"))
+            processes(options.processes, options.writers, folder, places[0] if places else str(folder / "budgets.db"))
         else:
             commits(places[0] if places else str(folder / "budgets.db"), options.commits)
 

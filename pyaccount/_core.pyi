@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,13 @@ from numpy.typing import NDArray
 __version__: str
 
 class RoundProfile:
-    """The privacy profile δ(ε) of one direction of one round; σ and shifts are in units of the clip norm."""
+    """The privacy profile δ(ε) of one direction of one round; σ and shifts are in units of the clip norm.
+
+    Whatever makes one raises `NumericsError` for a profile that lacks what every profile has (`rust/core/src/pair/check.rs`).
+    """
+
+    #: Whether both directions of the pair have this profile.
+    symmetric: bool
 
     @staticmethod
     def gaussian(sensitivity: float, noise_multiplier: float) -> RoundProfile:
@@ -213,6 +220,15 @@ class RoundProfile:
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Lower and upper bounds on δ at any finite ε, for one round."""
+
+    def largest_loss(self) -> tuple[Fraction, Fraction] | None:
+        """Lower and upper bounds on the largest loss, in nats; None if it is infinite or unknown.
+
+        They are equal where the loss follows from the numbers of the profile, read as decimals, without a logarithm.
+        """
+
+    def reversed(self) -> RoundProfile | None:
+        """The profile of the pair with both laws exchanged; None if it is not known."""
 
 class ProvenInterval:
     """A proven interval with its error budget (in units of δ at the upper end)."""

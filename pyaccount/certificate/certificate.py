@@ -198,10 +198,16 @@ def resolved(data: CertificateModel, document: Document) -> Document:
 
 
 class Certificate(Readable):
-    """A privacy certificate. `data` contains every field; the properties are those that are used most."""
+    """A privacy certificate. `data` contains every field; the properties are those that are used most.
+
+    A certificate is true if its claim holds: `if pyaccount.certify(document):` asks that.
+    """
 
     def __init__(self, data: CertificateModel) -> None:
         self.data = data
+
+    def __bool__(self) -> bool:
+        return self.holds
 
     @property
     def epsilon(self) -> float:

@@ -239,6 +239,24 @@ def release(place: str, entry: str, form: str) -> int:
     return _show_entry(_opened(place).release(entry), form)
 
 
+@ledger.command("amend-clock", short_help="Set the time of a ledger back after an event of the future.")
+@ledger_argument
+@click.option("--reason", metavar="TEXT", required=True, help="Why; everybody who reads the ledger sees it.")
+def amend_clock(place: str, reason: str) -> int:
+    """Set the time of LEDGER back to that of this machine.
+
+    \b
+    Examples:
+      pyaccount ledger amend-clock budgets.db --reason "the clock of node 7 said 2099"
+
+    An event that was written by a clock of the future stops everybody whose clock is right. The amendment is an event too. It
+    changes no charge, since nothing that a ledger counts depends on a time.
+    """
+    event = _opened(place).amend_clock(reason=reason)
+    click.echo(f"the time of the ledger was set back from {event.content['amended_from']} to {event.time}")
+    return HOLDS
+
+
 @ledger.command(short_help="Show what is spent, by whom, and what is left.")
 @ledger_argument
 @_data_set_option("Only this data set")

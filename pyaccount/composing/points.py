@@ -38,10 +38,16 @@ class ProvenPoints(NamedTuple):
     verified: bool
 
     def least_delta(self, steps: int) -> float:
-        """Return the least δ of all points, for one step or two: no ε is known at a smaller δ. It is rounded to nearest."""
-        return min(
-            delta * (1.0 if steps == 1 else 1.0 + math.exp(min(epsilon, 700.0))) for epsilon, delta in self.points
-        )
+        """Return the least δ of all points, for one step or two: no ε is known at a smaller δ. It is rounded to nearest.
+
+        It is g(0), or g(g(0)), of `plan.mechanisms.groups_of_stated`.
+        """
+        least = min(delta for _, delta in self.points)
+        if steps == 1:
+            return least
+        rising = (delta + math.exp(min(epsilon, 700.0)) * least for epsilon, delta in self.points)
+        flat = (-math.expm1(-epsilon) + math.exp(-epsilon) * (delta + least) for epsilon, delta in self.points)
+        return min(1.0, *rising, *flat)
 
     def mechanism(self, adjacency: Adjacency | None) -> dict[str, Any]:
         """Return the stated mechanism; `adjacency` is that of the points if the joint document has another one."""

@@ -68,7 +68,18 @@ FOREIGN_KEYS: dict[str, str] = {
             "max_participations, one for each epoch"
         ),
         "varies varied varying vary_over grid": "write the values to try under `vary:`; `pyaccount sweep` runs such a document",
-        " ".join(("num_microbatches microbatches", *sorted(MICRO_BATCHES))): (
+        "num_microbatches microbatches": (
+            "if every record is clipped by itself, the number of micro-batches does not matter, and has no key. If the mean of "
+            "each micro-batch is clipped, as in TF Privacy, one record moves such a mean by up to two clip norms: then "
+            "noise.multiplier is half of what that library is given, and no record may move to another micro-batch"
+        ),
+        "local_epochs local_steps server_rounds num_server_rounds fraction_fit fraction_train clients_per_round "
+        "num_clients": (
+            "in federated training clients are drawn in every round, and each trains on its own records: write one phase that "
+            "has a sampler with draws: clients and, in its own phases, the training of one client (docs/mechanisms.md). A record "
+            "is then a record of one client, unless clients themselves are protected"
+        ),
+        " ".join(sorted(MICRO_BATCHES)): (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
             "is drawn independently, sampler.draws_per_iteration states their number"
         ),

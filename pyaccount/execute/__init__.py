@@ -8,6 +8,7 @@ worded.
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -18,14 +19,15 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
+from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed, Report, knowing
 from pyaccount.execute.shared_points import points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
-from pyaccount.execute.target import Found, interval_words
-from pyaccount.execute.unamplified import contrast
+from pyaccount.execute.target import NEAR_ZERO, Found, interval_words
+from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number
 from pyaccount.plan.rounds import Bounds
@@ -245,8 +247,13 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
     if points is None:
         points = default_profile(claim.epsilon)
     delta = given(claim.at_delta.question.delta)
+    near_zero = claim.anchor == "epsilon" and 0.0 < claim.epsilon <= NEAR_ZERO
     with _core.Deadline(None):
-        unamplified = contrast(document, engine, Question(None, delta, CONTRAST_TOLERANCE))
+        if near_zero and unamplified_bounds(document) == bounds:
+            # The question is that of the claim, whose ε is not resolved any further here either.
+            unamplified = claim.at_delta
+        else:
+            unamplified = contrast(document, engine, Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())
@@ -345,10 +352,21 @@ def _claim(
 ) -> PinnedClaim:
     """Return the claim with bounds from both sides; `known` is an answer already found for its given coordinate."""
     privacy = document.privacy
-    if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
-        at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
+    judged_at_epsilon = known is not None and known.question.epsilon is not None
+    if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0) and not judged_at_epsilon:
+        at_delta = known or engine.ask(bounds, Question(None, privacy.delta, tolerance))
+        if math.isinf(at_delta.upper):
+            refuse_infinite(document, engine, bounds)
+        at_delta = finite(at_delta)
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)
     at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
     delta = asked_at(bounds, at_epsilon.upper)
+    if judged_at_epsilon and 0.0 < number(privacy.epsilon) <= NEAR_ZERO and delta >= at_epsilon.upper:
+        # An ε so near to zero is not resolved any further: δ(ε) is at most this δ, and nothing is said from below.
+        within = _core.ProvenInterval.proven(0.0, number(privacy.epsilon))
+        ends = DirectedAnswer(0.0, within.upper, within, within)
+        return PinnedClaim(
+            "epsilon", Answer(Question(None, delta, tolerance), dict.fromkeys(DIRECTIONS, ends)), at_epsilon
+        )
     return PinnedClaim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -210,6 +211,11 @@ class Engine:
         except LimitError as error:
             error.compositions = self.compositions
             raise
+
+    def log_finite(self, rounds: Rounds) -> float:
+        """Return an upper bound on ln Pr[L < ∞], L the loss of all these rounds: n·ln(1 − δ), δ at the largest double."""
+        least, _ = self._profile(rounds.part).delta(sys.float_info.max)
+        return rounds.count * math.log1p(-least) if least < 1.0 else -math.inf
 
     def _profile(self, part: Part) -> _core.RoundProfile:
         if part not in self._profiles:

@@ -19,6 +19,7 @@ from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
+from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
@@ -63,7 +64,8 @@ def _meets_target(instance: Instance, engine: Engine, tolerance: float) -> Candi
     """Return whether the document's target is met, from an interval of relative width `tolerance`."""
     target = target_of(instance.document)
     found = target.find(engine, instance.bounds(target.width(tolerance)), tolerance)
-    limit, middle = target.limit, 0.5 * (found.lower + found.upper)
+    limit = target.limit if found.limit is None else found.limit
+    middle = 0.5 * (found.lower + found.upper)
     comparable = 0.0 < middle < math.inf and limit > 0.0
     excess = math.log(middle / limit) if comparable else math.copysign(math.inf, middle - limit)
     return CandidateVerdict(found.upper <= limit, found.lower > limit, excess, found)
@@ -168,10 +170,16 @@ def _solve(search: Search) -> Solution:
 def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
     """Return in words what the phases without the blank at `path` cost; None if there are none, or if they are sampled.
 
-    Both ends of the interval are proven: the upper one bounds the other phases, the lower one is that of two data sets.
+    Both ends of the interval are proven: the upper one bounds the other phases, the lower one is that of two data sets. Raises
+    `DocumentError` if their loss is infinite with a larger probability than δ, so that no value of the blank helps.
     """
     rest = instance.bounds_beside(path)
-    return None if rest is None else target_of(instance.document).find(engine, rest, ROUGH).said
+    if rest is None:
+        return None
+    found = target_of(instance.document).find(engine, rest, ROUGH)
+    if math.isinf(found.upper):
+        refuse_infinite(instance.document, engine, rest)
+    return found.said
 
 
 def unreachable(

@@ -1,6 +1,6 @@
 """The target of a document: a number that must not exceed a limit, and how to bound that number by a proven interval.
 
-For a claim (ε, δ) the number is ε at the document's δ, or δ if ε = 0; for a budget of risk it is the measure of risk.
+For a claim (ε, δ) the number is ε at the document's δ, or δ if ε is 0 or near it; for a budget of risk it is the measure of risk.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pyaccount.plan.rounds import Bounds, DirectedBounds
     from pyaccount.risk.budget import Budget
 
+#: A claim of an ε up to this one is judged by δ at this ε, if its δ is smaller than δ(0) by no more than the share `HARDLY`.
+NEAR_ZERO, HARDLY = 1e-3, 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -40,6 +43,8 @@ class Found:
     risk: MeasuredRisk | None = None
     #: Whether rounds that are nearly alike were grouped for it, so that a narrower interval may need finer groups.
     grouped: bool = False
+    #: What the number must not exceed, if that is not the limit of the target.
+    limit: float | None = None
 
 
 class Target(ABC):
@@ -84,6 +89,8 @@ class ClaimTarget(Target):
 
     epsilon: float
     delta: float
+    #: Whether the document has no blank.
+    claimed: bool = False
 
     @property
     def limit(self) -> float:
@@ -103,14 +110,27 @@ class ClaimTarget(Target):
         """Return half of the tolerance; None at the finest tolerance, where rounds are composed without groups."""
         return None if tolerance <= self.finest else 0.5 * tolerance
 
+    def near_zero(self, engine: Engine, bounds: DirectedBounds) -> bool:
+        """Whether a claim of an ε near zero is judged by δ at this ε, because δ is hardly below δ(0).
+
+        Then the ε at this δ is near zero too, and its relative width is that of δ many times over.
+        """
+        if not self.claimed or not 0.0 < self.epsilon <= NEAR_ZERO or composed_alike(bounds):
+            return False
+        at_zero = engine.ask(bounds, Question(0.0, None, 0.01 * HARDLY))
+        return (1.0 - HARDLY) * at_zero.lower <= self.delta < at_zero.upper
+
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
-        """Return the interval for ε at the claimed δ, or for δ at ε = 0, from one question."""
+        """Return the interval for ε at the claimed δ, or for δ at ε = 0 or near it."""
         question = Question(None, self.delta, tolerance) if self.epsilon > 0.0 else Question(0.0, None, tolerance)
+        if self.near_zero(engine, bounds):
+            question = Question(self.epsilon, None, tolerance)
         answer = engine.ask(bounds, question)
         # Every bound that the theorem's rounds can give is at least this.
         bound = max(bound_at_least(bounds[side], answer.directions[side]) for side in DIRECTIONS)
         within, alike = answer.within_tolerance, composed_alike(bounds)
-        return Found(bound, answer.upper, within, interval_words(answer), answer=answer, grouped=alike)
+        limit = self.limit if question.epsilon is None else self.delta
+        return Found(bound, answer.upper, within, interval_words(answer), answer=answer, grouped=alike, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +175,7 @@ def target_of(document: Document) -> Target:
     budget, privacy = budget_of(document), document.privacy
     if budget is not None:
         return RiskTarget(budget)
-    return ClaimTarget(number(privacy.epsilon), number(privacy.delta))
+    return ClaimTarget(number(privacy.epsilon), number(privacy.delta), document.blank is None)
 
 
 def interval_words(answer: Answer) -> str:

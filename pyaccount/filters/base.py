@@ -18,7 +18,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.filters.sums import fits, left_down, sum_up
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import SYMMETRIC, Part, Rounds, alternatives_of
+from pyaccount.plan.rounds import Part, Rounds, alternatives_of
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -125,14 +125,19 @@ class RoundsOfKind(NamedTuple):
     def pure(self, part: Part) -> float | None:
         """Return an ε such that the mechanism of this profile is ε-DP in both directions; None if none is known.
 
-        A profile that is not its own reversal has another one as its partner in the other direction. Which one is not
-        recorded, so the largest loss of all such profiles is used; a phase usually has one.
+        It is the larger one of the largest losses of the profile and of its reversal. A bound whose reversal is not known has
+        another one as its partner in the other direction. Which one is not recorded, so the largest loss of all such profiles is
+        used; a phase usually has one.
         """
-        if part.constructor in SYMMETRIC:
-            return _at_most(part)
-        losses = [_at_most(other) for side in self.sides() for other, _ in side if other.constructor not in SYMMETRIC]
+        reversal = part.reversed()
+        both = [part, reversal] if reversal is not None else self._without_reversal()
+        losses = [_at_most(one) for one in both]
         known = [loss for loss in losses if loss is not None]
         return max(known) if len(known) == len(losses) else None
+
+    def _without_reversal(self) -> list[Part]:
+        """Return the profiles of both directions whose reversals are not known."""
+        return [other for side in self.sides() for other, _ in side if other.reversed() is None]
 
 
 def _at_most(part: Part) -> float | None:

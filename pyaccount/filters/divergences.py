@@ -41,7 +41,8 @@ from functools import lru_cache
 
 from pyaccount.filters.logs import log_expm1, log_sum, shifted
 from pyaccount.filters.profiles import log_moment_of_profile
-from pyaccount.plan.rounds import Part
+from pyaccount.plan.largest_loss import largest_loss
+from pyaccount.plan.rounds import Part, Rounds
 
 #: Relative and absolute margins for the rounding of logarithms and exponentials, and of sums of them.
 _RELATIVE, _ABSOLUTE = 2.0**-44, 2.0**-48
@@ -98,9 +99,9 @@ def _log_moment(part: Part, order: float) -> float | None:  # noqa: PLR0911 - on
             return _laplace(shift / scale, order)
         case "discrete_laplace", (int() | float() as shift, int() | float() as scale):
             return min(_discrete_laplace(int(shift), scale, order), _pure(shift / scale, order))
-        case "guarantees", (tuple() as points,):
-            pure = [point[0] for point in points if isinstance(point, tuple) and point[1] == 0.0]
-            return _pure(min(pure), order) if pure else None
+        case "guarantees", _:
+            largest = largest_loss((Rounds(part, 1),))
+            return None if largest is None else _pure(largest.at_most, order)
         case "exponential", (int() | float() as bound,):
             return _bounded_range(bound, order)
         case "exponential_runs", (int() | float() as bound, int() | float() as runs):

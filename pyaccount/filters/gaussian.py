@@ -103,7 +103,10 @@ def mu_of_pure(epsilon: float) -> float:
     if epsilon < 1.0:
         # The same condition as 2Φ(μ/2) − 1 ≥ (e^ε − 1)/(e^ε + 1), which keeps its digits.
         distance = math.tanh(epsilon / 2.0) * (1.0 + _UNITS)
-        mu = 2.0 * NormalDist().inv_cdf(0.5 + distance / 2.0)
+        # The series of the inverse of erf has positive terms only, so its first two start below, by less than a step of the
+        # search. Beside ½, a small distance would lose its digits.
+        small = math.sqrt(2.0 * math.pi) * distance * (1.0 + math.pi * distance * distance / 12.0)
+        mu = small if distance < 1e-3 else 2.0 * NormalDist().inv_cdf(0.5 + distance / 2.0)
         while math.erf(mu / math.sqrt(8.0)) * (1.0 - _UNITS) < distance:
             mu = max(mu, epsilon) * (1.0 + _UNITS)
         return mu

@@ -103,20 +103,17 @@ def _log_tail(deviation: float) -> float:
 
 def _end(part: Part) -> _End | None:  # noqa: PLR0911 - one case for each kind of tail
     """Return how the loss of a profile ends; None if that is not known."""
+    largest = largest_loss((Rounds(part, 1),))
+    if largest is not None:
+        return _End(largest.at_most)
     options = dict(part.options)
     match part.constructor, part.arguments:
         case "poisson", (int() | float() as group, int() | float() as rate, int() | float() as noise):
-            if options["reverse"] and not options["two_sided"] and rate < 1.0:
-                # The density without the record is at least (1 − q)^k of the other one.
-                return _End(-group * math.log1p(-rate) * (1.0 + _RELATIVE))
             shift = (2.0 if options["two_sided"] else 1.0) * group / noise
             return _End(None, shift * (1.0 + _RELATIVE), -group * math.log(rate))
         case "mixture", (tuple() as weights, tuple() as shifts, int() | float() as noise):
             law = [(float(shift), float(weight)) for shift, weight in zip(shifts, weights, strict=True) if weight > 0.0]
             largest_shift, likely = max(law)
-            never = sum(weight for shift, weight in law if shift == 0.0)
-            if options["reverse"] and never > 0.0:
-                return _End(-math.log(never) * (1.0 + _RELATIVE) + _RELATIVE)
             return _End(None, largest_shift / noise * (1.0 + _RELATIVE), -math.log(likely))
         case "copies", (str(), int(), int(), int(), int(), int() | float() as shift, int() | float() as noise):
             counts, _, _ = _core.copies(*part.arguments[:5])  # type: ignore[arg-type]
@@ -131,9 +128,6 @@ def _end(part: Part) -> _End | None:  # noqa: PLR0911 - one case for each kind o
             return _End(None, math.sqrt(max(sizes)) * (1.0 + _RELATIVE))
         case "gaussian", (int() | float() as shift, int() | float() as noise):
             return _End(None, shift / noise * (1.0 + _RELATIVE))
-        case "subsampled", (Part() as inner, int() | float() as rate):
-            if options["reverse"] and rate < 1.0:
-                return _End(-math.log1p(-rate) * (1.0 + _RELATIVE))
+        case "subsampled", (Part() as inner, _):
             return _end(inner)
-    largest = largest_loss((Rounds(part, 1),))
-    return None if largest is None else _End(largest.at_most)
+    return None

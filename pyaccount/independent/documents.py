@@ -420,7 +420,7 @@ class Reader:
             raise refused("these sensitivities and probabilities")
         law: dict[int, Fraction] = {}
         for size, chance in zip(sizes, chances, strict=True):
-            law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + chance * max(Fraction(1), 1 / total)
+            law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + chance / total
         law.pop(0, None)
         return MixtureRound(law, rounded_root(1 / (sigma * unit) ** 2))
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from .enclosures import up
-from .lattice import LossGrid
-from .rounds import MixtureRound, Round, gaussian
+from .enclosures import exp, tail, up
+from .lattice import LossGrid, logarithm
+from .rounds import ROUNDED, MixtureRound, Round, gaussian
+from .shapes import refused
 
 
 class DisplacingDraws(Round):
@@ -18,7 +19,8 @@ class DisplacingDraws(Round):
     times, P and M differ by a·j at most, Q and M by b·j, P and Q by d·j. Let α = 1 + (α′ − 1)/η and β = α′/α for α′ ≥ 1. Then
     H_α′(P‖Q) = η·H_α(P₁‖(1−β)M + βQ₁), with P₁ and Q₁ the laws if it is drawn, is at most each of
 
-    - *joint* (a = d): Σ_(j≥1) p_j·G_(aj)(α); *pairs* (a ≠ d): Σ (p_j/η)·H_α′((1−η)N(0) + ηN(aj) ‖ (1−η)N(0) + ηN(bj));
+    - *joint* (a = d): Σ_(j≥1) p_j·G_(aj)(α); *pairs* (a ≠ d): Σ p_j·H_α(N(aj)‖(1−β)N(0) + βN(bj)). This ratio increases, unlike
+      that of (1−η)N(0) + ηN(aj) to (1−η)N(0) + ηN(bj), which falls below 1 first if the shifts are large;
     - with `common`, if all draws come from one sequence, *blend*: (1−β)·H_α′(Σ p_j N(aj)‖N(0)) + β·Σ p_j G_(dj)(α), and *both*:
       Σ p_j N(aj) against Σ p_j N(−bj).
 
@@ -39,7 +41,7 @@ class DisplacingDraws(Round):
         self.lower = MixtureRound(self._times(2), shift, self._times(1) if zeroed else None, lost)
         self.alone = {a: MixtureRound(self._times(a), shift, None, lost) for a, _, _ in self.sides}
         self.both = {a: MixtureRound(self._times(a), shift, self._times(-b), lost) for a, b, _ in self.sides}
-        self.pairs = {j: MixtureRound({2 * j: self.eta}, shift, {j: self.eta}) for j in drawn}
+        self._powers: dict[tuple[int, int], tuple[int, int]] = {}
 
     def _times(self, factor: int) -> dict[int, Fraction]:
         return {factor * j: weight for j, weight in self.drawn.items()}
@@ -52,12 +54,10 @@ class DisplacingDraws(Round):
         slack, beta = one // eta + 2, (wanted << bits) // alpha
         joint = sum(up(p, bits) * (gaussian(alpha, d * j * s, grid) + slack) >> bits for j, p in self.drawn.items())
         joint += len(self.drawn) + lost
-        if a == d:
-            found = [joint]
-        else:
-            shares = {j: up(min(Fraction(1), p / self.eta), bits) for j, p in self.drawn.items()}
-            apart = sum(share * self.pairs[j].value(grid, k) >> bits for j, share in shares.items())
-            found = [apart + len(shares) + lost + 2]
+        found = [joint]
+        if a != d:
+            known = {j: self._pair(j, alpha, min(one, beta + slack), grid) + slack for j in self.drawn}
+            found = [sum(up(p, bits) * known[j] >> bits for j, p in self.drawn.items()) + len(known) + lost]
         if self.common:
             # β errs by less than the relative error of α, which is 1/η units.
             weights = one - beta + slack, beta + slack
@@ -65,6 +65,24 @@ class DisplacingDraws(Round):
             found += [blend, self.both[a].value(grid, k)]
         self.infinite = 2 * lost
         return min(found)
+
+    def _pair(self, j: int, alpha: int, beta: int, grid: LossGrid) -> int:
+        """Return H_α(N(2j)‖(1−β)N(0) + βN(j)), for αβ ≥ 1. It grows with β, as large outputs are more likely under N(j).
+
+        With w = (js)² and y = e^(jst) the ratio is y²e^(−2w)/((1 − β) + βe^(−w/2)·y), which increases, and is α at the positive
+        root of y² − By − C with B = αβe^(3w/2) and C = α(1 − β)e^(2w). y ≥ B ≥ 1, so that B, the root and ln y err by fewer than
+        12 units relatively, and js·t by js more; the ratio errs by at most twice that. So P − αQ misses at most α times it.
+        """
+        bits, one, s = grid.bits, 1 << grid.bits, j * self.shift(grid.bits)
+        if (bits, j) not in self._powers:
+            square = s * s >> bits
+            self._powers[bits, j] = exp(3 * square >> 1, bits), exp(2 * square, bits)
+        first, second = self._powers[bits, j]
+        b, c = alpha * beta * first >> 2 * bits, alpha * (one - beta) * second >> 2 * bits
+        t = (logarithm(grid, (b + math.isqrt(b * b + (c << bits + 2))) >> 1) << bits) // s
+        p, q, other = (tail(t - i * s, bits) for i in (2, 0, 1))
+        errors = ((alpha >> bits) + 2) * (4 * (s >> bits) + 64)
+        return p - (alpha * ((one - beta) * q + beta * other) >> 2 * bits) + errors
 
     def value(self, grid: LossGrid, k: int) -> int:
         """Return the least bound; below α = 1 by reflection."""
@@ -79,6 +97,8 @@ class Blend(Round):
 
     def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: MixtureRound) -> None:
         """Take the weights, rounded up, and a pair for the lower end."""
+        if not 1 <= sum(weight for weight, _ in parts) <= 1 + ROUNDED or min(weight for weight, _ in parts) < 0:
+            raise refused("cases whose probabilities do not add up to 1")
         self.parts, self.lower = list(parts), lower
 
     def value(self, grid: LossGrid, k: int) -> int:
@@ -103,8 +123,15 @@ def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tupl
         j += 1
         law[j] = Fraction(term, unit)
         if factor < Fraction(1, 2) and law[j] <= least:
-            return law, Fraction(term, unit)
-    return law, Fraction(0)
+            return _whole(law, Fraction(base, unit), law[j]), law[j]
+    return _whole(law, Fraction(base, unit)), Fraction(0)
+
+
+def _whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)) -> dict[int, Fraction]:
+    """Return a law of j ≥ 1; raise unless it adds up to 1 with the probability of 0 and what is lost, all rounded up."""
+    if not 1 <= sum(law.values(), none + lost) <= 1 + lost + ROUNDED:
+        raise refused("draws whose probabilities do not add up to 1")
+    return law
 
 
 def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
@@ -114,7 +141,8 @@ def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
         j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
         for j in range(1, min(group, drawn) + 1)
     }
-    return {j: weight for j, weight in law.items() if weight}
+    none = Fraction(math.comb(records - drawn, group), whole)
+    return _whole({j: weight for j, weight in law.items() if weight}, none)
 
 
 def mixed(first: Mapping[int, Fraction], second: Callable[[int], Mapping[int, Fraction]]) -> dict[int, Fraction]:

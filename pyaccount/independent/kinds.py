@@ -11,6 +11,7 @@ from itertools import pairwise
 from .enclosures import exp, ln, up
 from .lattice import SPACING_BITS, Law, LossGrid, multiplied
 from .rounds import Round, gaussian
+from .shapes import refused
 
 
 class Atoms(Round):
@@ -19,6 +20,8 @@ class Atoms(Round):
     def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
         """Take the masses of the outcomes."""
         self._bits = 0
+        if any(sum(side) != 1 or min(side) < 0 for side in zip(*outcomes, strict=True)):
+            raise refused("outcomes whose probabilities do not add up to 1")
         self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
         self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
 
@@ -31,6 +34,10 @@ class Atoms(Round):
             self._rounded = [(up(p, bits), (q.numerator << bits) // q.denominator) for p, q in self.outcomes]
         gains = (p - (q * (alpha - 1) >> bits) for p, q in self._rounded)
         return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
+
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
+        """Return H of Q against P."""
+        return None if self.lost else Atoms([(q, p) for p, q in self.outcomes]).value(grid, -k)
 
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses of the outcomes with P > αQ."""
@@ -132,8 +139,10 @@ class BoundedRange(Round):
         one, r = 1 << bits, up(self.spread, bits)
         if abs(loss) >= r:
             return max(0, one - alpha + 1)
-        difference = exp(r >> 1, bits) - exp(loss >> 1, bits) + 4
-        return difference * difference // (exp(r, bits) - one - 2) + 1
+        difference, growth = exp(r >> 1, bits) - exp(loss >> 1, bits) + 4, exp(r, bits) - one - 2
+        if growth <= 0:
+            raise refused("losses in a range that is so small")
+        return difference * difference // growth + 1
 
     def _nodes(self, bits: int) -> tuple[list[int], list[int]]:
         """Return e^(jg) and h_n there, for j from −(n + 1)·parts on, with `bits` bits."""
@@ -308,15 +317,19 @@ class SampledRound(Round):
         return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
 
     def value(self, grid: LossGrid, k: int) -> int:
-        """Return the map of the profile."""
-        alpha, one, q = grid.alpha(k), 1 << grid.bits, up(self.q, grid.bits)
+        """Return the map of the profile; h(α) is 1 − α for α ≤ 0. Products with q are exact before they are rounded."""
+        alpha, one = grid.alpha(k), 1 << grid.bits
+
+        def drawn(value: int) -> int:
+            return value * self.q.numerator // self.q.denominator + 4
+
         if self.alone:
-            inner = one + ((alpha - one) << grid.bits) // q - (one // q + 1) ** 2 - 2
-            return one - alpha + 2 if inner <= 0 else (q * self._profile(grid, inner, 0) >> grid.bits) + 4
+            inner = one + (alpha - 1 - one) * self.q.denominator // self.q.numerator
+            return drawn(self._profile(grid, inner, 0) if inner > 0 else one - inner)
         if alpha >= one:
-            return (q * self._profile(grid, alpha, 0) >> grid.bits) + 4
+            return drawn(self._profile(grid, alpha, 0))
         other = one * one // (alpha + 1)
-        added = (q * self._profile(grid, other - 2, 1) >> grid.bits) + 4
+        added = drawn(self._profile(grid, other - 2, 1))
         return one - alpha + 2 + ((alpha + 1) * added >> grid.bits)
 
 

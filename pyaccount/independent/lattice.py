@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .enclosures import exp, ln
+from .shapes import refused
 
 #: Masses are multiples of 10^−digits, and the spacing h is a multiple of 2^−SPACING_BITS.
 SPACING_BITS = 60
@@ -62,6 +63,9 @@ def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, La
     1 + (slope at 0) = 1 − (1 − v)/α at the first node. v_k are exact integers with grid.bits bits; A_g errs by less than
     2^(2·log₂ A_g + 2) units, which is taken to the safe side. A mass that is negative by rounding or because the nodes are not
     convex is replaced by 0: then the law is still above the function.
+
+    **Checked**: values are in [0, 1] and do not increase, and no mass is negative beyond what errors of 2^24·α units of values
+    make, nor that of the reflection at ∞, which means H_α ≥ 1 − α. The masses of both laws add up to 1 from both sides.
     """
     bits, one = grid.bits, 1 << grid.bits
     inverse: dict[int, tuple[int, int]] = {}
@@ -73,24 +77,40 @@ def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, La
         return inverse[gap]
 
     first, last = nodes[0][0], nodes[-1][0]
-    masses, mirrored = [0] * (last - first + 1), [0] * (last - first + 1)
+    masses, mirrored, raised = [0] * (last - first + 1), [0] * (last - first + 1), (0, 0)
     scale = 10**grid.digits
     for i, (k, value) in enumerate(nodes):
+        error = 1 << 24 + max(0, int(k * grid.spacing * 1.45) >> SPACING_BITS)
+        lawful = 0 <= value <= one
         if i:
             before = nodes[i - 1][1] - value
+            lawful &= before >= -error
+            error *= 2 + (apart(k - nodes[i - 1][0])[1] >> bits)
             mass = before * one + before * apart(k - nodes[i - 1][0])[before > 0]
         else:
             mass = (one - value) << bits
         if i + 1 < len(nodes):
             after = value - nodes[i + 1][1]
             mass -= after * apart(nodes[i + 1][0] - k)[after < 0]
+            error += error * (apart(nodes[i + 1][0] - k)[1] >> bits)
+        if not lawful or mass < -error << bits:
+            raise refused(f"a bound that is not that of a law, near the loss {k * grid.spacing / (1 << SPACING_BITS):.3g}")
+        if not mass:
+            continue
+        reflection = mass * (grid.alpha(-k) + 1) >> bits
         if mass > 0:
             masses[k - first] = -(-mass * scale >> 2 * bits)
-            mirrored[last - k] = -(-mass * scale * (grid.alpha(-k) + 1) >> 3 * bits)
+            mirrored[last - k] = -(-(reflection + 1) * scale >> 2 * bits)
+        else:
+            raised = raised[0] - mass, raised[1] - reflection
     start = nodes[0]
     left = one - (one - start[1]) * one // (grid.alpha(start[0]) + 1)
-    here = Law(first, masses, -(-nodes[-1][1] * scale >> bits))
-    return here, Law(-last, mirrored, max(0, -(-left * scale >> bits)))
+    laws = Law(first, masses, -(-nodes[-1][1] * scale >> bits)), Law(-last, mirrored, max(0, -(-left * scale >> bits)))
+    # What was negative and is 0, what a unit of A_g changes, and what is rounded up.
+    most = [scale + (each * scale >> 2 * bits) + (scale >> 30) + 2 * len(masses) + 4 for each in raised]
+    if left < -(1 << 24) or any(not scale <= law.total() <= top for law, top in zip(laws, most, strict=True)):
+        raise refused("a law whose masses do not add up to 1")
+    return laws
 
 
 def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:

@@ -18,6 +18,7 @@ from .enclosures import exp, up
 from .kinds import BoundedRange, Divergence
 from .lattice import Law, LossGrid, connected, delta, lower_delta, power, product, spacing_of
 from .rounds import CountedRound, GaussianRound, Round
+from .shapes import refused
 
 #: The lattice has at most this many points, in all laws together.
 MOST_POINTS = 600_000
@@ -41,10 +42,11 @@ class ProvenBounds(NamedTuple):
 def _nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
     """Return nodes (k, v_k) from where the profile is within `least` of 1 − α to where it is at most `least`.
 
-    Where little mass is left, nodes are further apart; beyond the loss `far` of interest, the tilt grows no more.
+    Where little mass is left, nodes are further apart; beyond the loss `far` of interest, the tilt grows no more. Where α is so
+    large that a unit of Q counts as much as P, nothing is known: the last node may be anywhere, as a profile does not increase.
     """
     one = 1 << grid.bits
-    h = grid.spacing / (1 << lattice.SPACING_BITS)
+    h, furthest = grid.spacing / (1 << lattice.SPACING_BITS), min(1e4, 0.69 * grid.bits)
 
     def gap(fall: int, steps: int, loss: float) -> int:
         """Return the distance to the next node: `fall` over the last `steps` is about the mass of the losses beyond."""
@@ -52,10 +54,14 @@ def _nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) 
         weight += tilt * min(loss, far) - max(0.0, loss - far)
         return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.5 / h)))
 
+    # A profile does not increase. Where its bound does, that of the last node is the better one.
     above, k, steps = [(0, min(one, part.value(grid, 0)))], 0, 1
-    while above[-1][1] > least + part.infinite and k * h < 1e4:
+    while above[-1][1] > least + part.infinite and k * h < furthest:
         k += steps
-        above.append((k, min(one, part.value(grid, k))))
+        value = min(one, part.value(grid, k))
+        if value > above[-1][1] + (above[-1][1] >> 10) + 1000:
+            break
+        above.append((k, min(value, above[-1][1])))
         steps = gap(above[-2][1] - above[-1][1], steps, k * h)
     below: list[tuple[int, int]] = []
     if part.symmetric:
@@ -64,14 +70,44 @@ def _nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) 
             below.append((-j, min(one, one - alpha + 1 + ((alpha + 1) * value >> grid.bits) + 1)))
     else:
         k, steps, rest = 0, 1, above[0][1]
-        while (rest - 2 * part.infinite) << grid.bits > least * grid.alpha(k) and -k * h < 1e4:
+        while (rest - 2 * part.infinite) << grid.bits > least * grid.alpha(k) and -k * h < furthest:
             k -= steps
             value, before = min(one, part.value(grid, k)), rest
             rest = value - one + grid.alpha(k)
             below.append((k, value))
             steps = gap(before - rest, steps, 0.0)
     nodes = below[::-1] + above
+    lawful(part, grid, nodes)
     return _hull(grid, nodes) if part.hull else nodes
+
+
+#: Losses beyond the last node where a bound is looked at too, in nats.
+BEYOND = (0.1, 0.5, 2.0, 8.0, 32.0)
+
+
+def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> None:
+    """Raise unless the bound of a round is what that of a law can be, at some nodes and beyond them.
+
+    It does not increase; no set of outputs of the pair for the lower end has a larger P − αQ, whatever its threshold; and if it
+    is that of a pair, it is for α ≥ 1 the reflection of the bound of the exchanged pair, computed anew. Errors are at most 2^30·α units.
+    """
+    one, h = 1 << grid.bits, grid.spacing / (1 << lattice.SPACING_BITS)
+    last, final = nodes[-1]
+    known = [node for node in nodes[:: max(1, len(nodes) // 4)] if node[0] >= 0 or not part.symmetric]
+    beyond = [last + max(1, round(loss / h)) for loss in BEYOND]
+    known += [nodes[-1], *((k, min(one, part.value(grid, k))) for k in beyond)]
+    sets = [masses for k, _ in known if (masses := part.masses(grid, k)) is not None]
+    for k, value in known:
+        alpha = grid.alpha(k)
+        error = ((alpha >> grid.bits) + 2) << 30
+        mirrored = part.reflected(grid, k) if k >= 0 else None
+        if (
+            (k > last and value > final + error)
+            or value < max(0, one - alpha) - error
+            or any(p - (alpha * q >> grid.bits) > value + error for p, q in sets)
+            or (mirrored is not None and abs(one - alpha + (alpha * mirrored >> grid.bits) - value) > error)
+        ):
+            raise refused(f"a round whose bound is not that of a law, near the loss {k * h:.3g}")
 
 
 def _hull(grid: LossGrid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -124,6 +160,11 @@ def closed_form(part: GaussianRound | CountedRound, epsilon: Fraction, target: F
         return part.at(exp((value.numerator << bits) // value.denominator, bits), grid)
 
     found, error = at(epsilon), 1 << 20
+    if isinstance(part, GaussianRound):
+        # The two directions reflect into each other.
+        alpha, mirrored = exp((epsilon.numerator << bits) // epsilon.denominator, bits), at(-epsilon)
+        if abs((1 << bits) - alpha + (alpha * mirrored >> bits) - found) > ((alpha >> bits) + 2) << 30:
+            raise refused("a Gaussian mechanism whose bound is not that of a law")
     low, high = epsilon / 2, epsilon * 2 + 1
     growth = exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
     lower = None if isinstance(part, CountedRound) else Fraction(max(0, found - error * (growth + 2)), 1 << bits)

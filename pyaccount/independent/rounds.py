@@ -15,6 +15,10 @@ from itertools import pairwise
 
 from .enclosures import exp, tail, up
 from .lattice import Cells, LossGrid, logarithm
+from .shapes import refused
+
+#: By how much weights that are rounded up may exceed 1 together.
+ROUNDED = Fraction(1, 1 << 60)
 
 
 class Round:
@@ -47,6 +51,10 @@ class Round:
         """Return P and Q, each within 2^10 units, of the outputs with a loss above about kh; None if there is no such pair."""
         return None if self.lower is None else self.lower.masses(grid, k)
 
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
+        """Return H_(1/α)(Q‖P) at α = e^(kh) for a bound that is that of a pair, computed anew; None for other bounds."""
+        return None
+
     def cells(self, grid: LossGrid, nodes: Sequence[int], *, mirrored: bool) -> Cells | None:
         """Return the masses of the outputs between neighbouring nodes, for one direction."""
         one, above = 1 << grid.bits, [self.masses(grid, k) for k in nodes]
@@ -73,7 +81,8 @@ class Round:
 class MixtureRound(Round):
     """Σ_j w_j·N(j·s) against Σ_j v_j·N(j·s), with P/Q increasing (sections 1.1, 1.2, 3, 4.5).
 
-    Weights are rounded up to the precision for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the
+    If no shift under P is below one under Q, P/Q increases: its derivative has the sign of Σ w_j·v_i·(j − i)·φ_j·φ_i. With other
+    shifts there are masses for a lower end, whatever the thresholds, and no upper bound. Weights are rounded up to the precision for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the
     masses of any set by less than (number of shifts)·(largest shift + 1) units, which are added to the result.
     """
 
@@ -87,7 +96,21 @@ class MixtureRound(Round):
         """Take the weights of the shifts j ≠ 0 under P and under Q; `lost` of P counts as an infinite loss."""
         self.given, self.against, self.shift, self.lost = dict(weights), dict(against or {}), shift, lost
         self.symmetric = self.against == {-j: weight for j, weight in self.given.items()}
+        whole = sum(self.given.values(), lost)
+        if max(whole, sum(self.against.values())) > 1 + lost + ROUNDED or min(*self._weights(), 0) < 0:
+            raise refused("weights that are not those of a law")
+        self.increasing = min((*self.given, *([0] if whole < 1 else []))) >= max((*self.against, 0))
         self._bits, self.last = 0, 0.0
+
+    def _weights(self) -> tuple[Fraction, ...]:
+        return (*self.given.values(), *self.against.values(), self.lost)
+
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
+        """Return H of Q against P, whose ratio increases once outputs change their sign."""
+        if self.lost:
+            return None
+        sides = [{-j: weight for j, weight in side.items()} for side in (self.against, self.given)]
+        return MixtureRound(sides[0], self.shift, sides[1]).value(grid, -k)
 
     def _prepared(self, bits: int) -> None:
         if self._bits == bits:
@@ -125,7 +148,8 @@ class MixtureRound(Round):
             quotient = (alpha - self.p[0] << bits) // self.p[j]
             t = (logarithm(grid, max(1, quotient)) << bits) // s + (s >> 1)
             return t, 8 * ((alpha >> bits) + 1) * ((s >> bits) + 4)
-        t, best = self._guess(alpha, bits), (0, 1 << 4 * bits)  # a bound so large that the profile counts as 1
+        # E_Q|P/Q − α| is at most 1 + α, whatever the threshold.
+        t, best = self._guess(alpha, bits), (0, (1 << bits) + alpha)
         for _ in range(12):
             density, slope = self._density(self.p, t, bits)
             errors = 2 * len(self.p) * ((density >> bits) + 2)
@@ -188,6 +212,8 @@ class MixtureRound(Round):
     def at(self, alpha: int, grid: LossGrid) -> int:
         """Return P − αQ above the threshold, what it can miss, and what is lost; 1 − α below the least ratio."""
         self._prepared(grid.bits)
+        if not self.increasing:
+            raise refused("a pair whose likelihood ratio is not known to increase")
         if alpha <= self.floor:
             return (1 << grid.bits) - alpha + 4 + self.infinite
         t, missed = self._threshold(alpha, grid)
@@ -204,10 +230,12 @@ def gaussian(alpha: int, s: int, grid: LossGrid) -> int:
     """Return an upper bound of G_s(α) = Φ(s/2 − ln α/s) − α·Φ(−s/2 − ln α/s) (section 1), s and α with grid.bits bits.
 
     G grows with s and falls with α; α is exact within one unit, which adds at most 2 units. An error η of the threshold below
-    2/s + 4 units
-    adds less than αsη² < 1 unit, as in `MixtureRound`. Where α is so large that these errors matter, P alone is a bound.
+    2/s + 4 units adds less than αsη² units, as in `MixtureRound`. That s is at least 2^(−bits/2) is checked, so that this is less
+    than 1 unit for α < 2^(bits/2 − 3). Where α is so large that these errors matter, P alone is a bound.
     """
     bits = grid.bits
+    if not s >> bits // 2:
+        raise refused("noise that is so large")
     middle = (logarithm(grid, alpha) << bits) // s
     p, q = tail(middle - (s >> 1), bits), tail(middle + (s >> 1), bits)
     return min(p + 2, p - (alpha * q >> bits) + 8 + 4 * (alpha >> bits))
@@ -226,6 +254,10 @@ class GaussianRound(Round):
         """Return G_s at an α that is given within one unit."""
         return gaussian(alpha, self.shift(grid.bits), grid)
 
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
+        """Return G_s at e^(−kh)."""
+        return self.value(grid, -k)
+
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold."""
         bits, s = grid.bits, self.shift(grid.bits)
@@ -240,6 +272,8 @@ class CountedRound(Round):
 
     def __init__(self, weights: Mapping[int, Fraction], square: Fraction) -> None:
         """Take the law of c, rounded up, and s²."""
+        if not 1 <= sum(weights.values()) <= 1 + ROUNDED or min(weights.values()) < 0:
+            raise refused("participations whose probabilities do not add up to 1")
         self.weights, self.square = dict(weights), square
 
     def at(self, alpha: int, grid: LossGrid) -> int:

@@ -21,6 +21,7 @@ from fractions import Fraction
 from .enclosures import exp, ln, up
 from .kinds import SampledRound
 from .lattice import SPACING_BITS, Law, LossGrid
+from .shapes import refused
 
 #: Ranks v are compared at (i/RANKS)², and F at losses that are about KNOTS apart.
 RANKS, KNOTS = 4000, 0.02
@@ -53,7 +54,11 @@ class SelectedRound(SampledRound):
             # γ^η errs by at most the error of the exponent times itself, and γ^−|η| is at most 1/γ.
             power = exp(math.floor(self.shape * logarithm), bits)
             least = (abs(one - power) - (2 + 4 * eta * (1 + 1 / stop)) / stop) / eta
-        return math.ceil((1 / stop - 1) * one * one / least) + 1
+        # There is at least one run, and the denominator is positive: digits that cancelled show here.
+        found = math.ceil((1 / stop - 1) * one * one / least) + 1 if least > 0 else 0
+        if found < one:
+            raise refused("a mean of runs that is not known to these digits")
+        return found
 
     def _weight(self, v: int, bits: int) -> int:
         """Return f′(1 − v)/E K within 2^40 units: (1 + (1/γ − 1)v)^(−η − 1), e^(−mv), or (1 − pv)^(n − 1)."""

@@ -47,6 +47,9 @@ class LedgerConnection(Protocol):
     def run(self, statement: str, values: Values | None = None) -> None:
         """Run a statement that changes something."""
 
+    def additions(self) -> list[str]:
+        """Return what changes or replaces the tables, in words: triggers, rules, views, and tables with other columns."""
+
 
 class Database(Protocol):
     """A database with a ledger. Its methods raise `LedgerStorageError`, also if there is no ledger (`no_ledger`)."""

@@ -139,18 +139,24 @@ class Desk:
 
     def _add(self, rows: LedgerRows, kind: str, content: dict[str, Any]) -> None:
         """Add an event at the current time. Raises `LedgerError` if the clock is too far behind the last event."""
-        now = self._clock()
-        if rows.head.time:
-            last = moment_of(rows.head.time)
-            if now < last - SKEW:
-                message = (
-                    f"the clock of this machine says {spelled(now)}, and the last entry of the ledger is of {rows.head.time}: a "
-                    "clock that goes back would put the order of entries in doubt. Set the clock"
-                )
-                raise refuse("clock-behind", message, (), self.place)
-            now = max(now, last)
+        now = spelled(self._clock())
+        if self._is_behind(rows, now):
+            message = (
+                f"the clock of this machine says {now}, and the last event of the ledger is of {rows.head.time}: a clock that "
+                "goes back would put the order of events in doubt. Set the clock; or, if it is right, and that event was written "
+                "by a wrong clock, set the ledger back with `pyaccount ledger amend-clock`"
+            )
+            raise refuse("clock-behind", message, (), self.place)
+        self._write(rows, kind, max(now, rows.head.time), content)
+
+    @staticmethod
+    def _is_behind(rows: LedgerRows, now: str) -> bool:
+        """Return whether the current time is so far before the last event that no event may follow it."""
+        return bool(rows.head.time) and moment_of(now) < moment_of(rows.head.time) - SKEW
+
+    def _write(self, rows: LedgerRows, kind: str, time: str, content: dict[str, Any]) -> None:
         try:
-            rows.add(kind, spelled(now), content)
+            rows.add(kind, time, content)
         except BrokenRuleError as error:
             message = f"the tables of the ledger contradict this entry ({error}): run `pyaccount ledger verify`"
             raise refuse("ledger-damaged", message, (), self.place) from error

@@ -2,6 +2,15 @@
 
 The hash of an event is that of the canonical JSON of its number, time, kind and content and of the hash before it. Whoever
 knows the last hash can detect that an earlier event was changed, lost or added.
+
+Times never decrease from one event to the next, with one exception. If a clock was wrong, and wrote an event of the future, no
+right clock could write another event. `clock-amended` sets the time back, gives a reason, and changes nothing else.
+
+**No amended clock frees budget.** The rules (`state`) copy the time of an event into the entry that it is about, and read it
+nowhere: what an entry costs, what a block has spent, which entries are fixed, and what may still be reserved, begun, committed
+or released follow from the order of the events alone. No reservation ends by time. The one thing that depends on a clock is
+whether a period is older than the data set keeps it (`Desk._expired`). This reads the clock of the machine, not of the ledger;
+it decides whether more may be charged to the block of a period, and never what was charged to it. ∎
 """
 
 from __future__ import annotations
@@ -17,6 +26,7 @@ NOTHING_BEFORE = "0" * 64
 KINDS = (
     *("data-set-created", "budget-changed", "block-added", "block-retired"),
     *("reserved", "begun", "committed", "released"),
+    "clock-amended",
 )
 
 
@@ -55,6 +65,32 @@ class Head(NamedTuple):
         return cls(event.sequence, event.time, event.hash)
 
 
+def subject(content: dict[str, Any]) -> str:
+    """Return the name of the data set that an event is about; an empty text for one that is about the whole ledger.
+
+    Raises `KeyError` or `TypeError` for a content that no event has.
+    """
+    name = (
+        ""
+        if "amended_from" in content
+        else content["document"]["name"]
+        if "document" in content
+        else content["data_set"]
+    )
+    if not isinstance(name, str):
+        raise TypeError("the name of a data set is a text")
+    return name
+
+
+def disorder(head: Head, time: str, kind: str, content: dict[str, Any]) -> str | None:
+    """Return why an event of this time may not follow `head`; None if it may."""
+    if kind != "clock-amended":
+        return "it is earlier than the event before" if time < head.time else None
+    if content.get("amended_from") != head.time:
+        return "it amends another time than that of the event before"
+    return None if time < head.time else "it sets the clock forward, and an amendment sets it back"
+
+
 def canonical(value: object) -> str:
     """Return plain data as canonical JSON: sorted keys, no spaces. Doubles keep all of their bits."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -70,6 +106,10 @@ def moment_of(time: str) -> datetime:
     return datetime.strptime(time, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
+def hash_of(value: object) -> str:
+    """Return the SHA-256 of the canonical JSON of plain data."""
+    return hashlib.sha256(canonical(value).encode(errors="surrogatepass")).hexdigest()
+
+
 def _hash(sequence: int, time: str, kind: str, content: dict[str, Any], previous: str) -> str:
-    text = canonical([sequence, time, kind, content, previous])
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return hash_of([sequence, time, kind, content, previous])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.record import OutputRecord, Record
-from pyaccount.ledger.events import KINDS
+from pyaccount.ledger.events import subject
 from pyaccount.pages.page import Block, Literally, Page, PageSection, PageTable, Paragraph
 from pyaccount.pages.readable import Readable
 
@@ -30,8 +31,9 @@ class EventRecord(Record):
         "begun",
         "committed",
         "released",
+        "clock-amended",
     ] = Field(description="What happened.")
-    data_set: str = Field(description="The data set.")
+    data_set: str | None = Field(description="The data set; null for an event that is about the whole ledger.")
     entry: str | None = Field(description="The identifier of the entry; null if it is not about one.")
     content: dict[str, Any] = Field(description="Everything that the event says, which its hash confirms.")
     previous: str = Field(description="The hash of the event before.")
@@ -53,7 +55,7 @@ class LedgerHistory(OutputRecord, Readable):
                 (str(event.sequence),),
                 (event.time[:19].replace("T", " "),),
                 (event.event,),
-                (event.data_set,),
+                (event.data_set or "",),
                 (event.entry or "",),
                 (_words(event.event, event.content),),
                 (Literally(event.hash[:12]),),
@@ -67,20 +69,26 @@ class LedgerHistory(OutputRecord, Readable):
 
 
 def history_of(place: str, rows: LedgerRows, data_set: str | None) -> LedgerHistory:
-    """Return the events of a data set, or of all of the ledger."""
-    events = [_record(event) for event in rows.events(data_set)]
+    """Return the events of a data set, with those that are about the whole ledger; or all events."""
+    events = [rows.made(partial(_readable, event), ("events", event.sequence)) for event in rows.events(data_set)]
     return LedgerHistory(pyaccount=1, kind="ledger-history", ledger=place, events=events)
 
 
-def _record(event: Event) -> EventRecord:
-    assert event.kind in KINDS
+def _readable(event: Event) -> EventRecord:
+    """Return an event as data, whose content can be worded."""
+    _words(event.kind, event.content)
+    return record_of(event)
+
+
+def record_of(event: Event) -> EventRecord:
+    """Return an event as data."""
     content = event.content
     return EventRecord.model_validate(
         {
             "sequence": event.sequence,
             "time": event.time,
             "event": event.kind,
-            "data_set": content.get("data_set") or content["document"]["name"],
+            "data_set": subject(content) or None,
             "entry": content.get("entry") or content.get("id"),
             "content": content,
             "previous": event.previous,
@@ -101,4 +109,6 @@ def _words(kind: str, content: dict[str, Any]) -> str:
             )
         case "block-added" | "block-retired":
             return str(content["block"])
+        case "clock-amended":
+            return f"the time was set back from {content['amended_from']}: {content['reason']}"
     return ""

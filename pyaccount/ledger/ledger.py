@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyaccount.document.data_set import DataSet, load_data_set
 from pyaccount.errors import BudgetError, Problem
 from pyaccount.ledger.desk import Desk, refuse
+from pyaccount.ledger.events import spelled
 from pyaccount.ledger.rows import LedgerRows
 from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, Total, within
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
-    from pyaccount.ledger.history import LedgerHistory
+    from pyaccount.ledger.history import EventRecord, LedgerHistory
     from pyaccount.ledger.planning import EntrySource, PlannedEntry
     from pyaccount.ledger.reserving import Decision
     from pyaccount.ledger.status import LedgerStatus
@@ -277,6 +278,28 @@ class Ledger(Desk):
                     return self._release(rows, found, totals)
         raise AssertionError("the last attempt returns")
 
+    def amend_clock(self, *, reason: str) -> EventRecord:
+        """Set the time of the ledger back to that of this machine, and return the event that says so.
+
+        An event that was written by a clock of the future stops everybody whose clock is right. After this event, the ledger goes
+        on from the time of this machine. Nothing else changes: no charge, no entry and no block depends on the time of an event
+        (`pyaccount.ledger.events` proves it). Everybody who reads the ledger sees the event with its reason. Raises `LedgerError`
+        if the clock of this machine is not behind the last event, so that nothing is to be amended.
+        """
+        from pyaccount.ledger.history import record_of
+
+        self._check_text(reason, "reason")
+        with self._writing() as rows:
+            now, last = spelled(self._clock()), rows.head.time
+            if not self._is_behind(rows, now):
+                message = (
+                    f"the clock of this machine says {now}, and the last event of the ledger is of {last or 'no time'}, which "
+                    "the next event may follow: there is nothing to amend"
+                )
+                raise refuse("not-allowed-now", message, (), self.place)
+            self._write(rows, "clock-amended", now, {"amended_from": last, "reason": reason})
+            return record_of(rows.events("")[-1])
+
     def admission(self, source: EntrySource, *, data_set: str | None = None, blocks: Sequence[str] = ()) -> Admission:
         """Return whether a certificate or a document is entered already, or would fit if it were reserved now.
 
@@ -395,7 +418,9 @@ class Ledger(Desk):
         same_blocks = not asked.blocks or sorted(asked.blocks) == sorted(place.block for place in earlier.places)
         if stated != (kept.data_set.name, found.phases_sha256, asked.who, asked.purpose) or not same_blocks:
             message = (
-                f"the entry {earlier.id} is another reservation ({earlier.name}, by {earlier.who}): give another id"
+                f"the entry {earlier.id} is another reservation ({earlier.name}, by {earlier.who}, for {earlier.purpose}): give "
+                f"another id, or go on with this entry, by name: TrainingRun(…, entry={earlier.id!r}) continues its run, also as "
+                "another user"
             )
             raise refuse("not-allowed-now", message, ("entries", earlier.id), self.place)
         return earlier

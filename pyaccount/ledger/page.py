@@ -62,6 +62,14 @@ def status_page(status: StatusRecord) -> Page:
                 (Literally(status.head),),
                 ("note it elsewhere: `pyaccount ledger verify --expected-head`",),
             ),
+            *(
+                Fact(
+                    "clock set back",
+                    (f"from {one.amended_from} to {one.time}",),
+                    (f"event {one.sequence}: {one.reason}",),
+                )
+                for one in status.amendments
+            ),
         )
     )
     sections.append(PageSection("ledger", "Ledger", (ledger,)))

@@ -20,7 +20,7 @@ from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.resting import rests_on
 from pyaccount.document.sources import Handed
 from pyaccount.errors import DocumentError, LedgerError, Problem
-from pyaccount.ledger.events import canonical
+from pyaccount.ledger.events import hash_of
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.samplers import sampler_plan
@@ -58,12 +58,7 @@ class PlannedEntry:
     @property
     def phases_sha256(self) -> str:
         """The hash of the phases, by which two entries are compared that were planned in the same way."""
-        return phases_hash(self.phases)
-
-
-def phases_hash(phases: object) -> str:
-    """Return the hash of phases."""
-    return hashlib.sha256(canonical(phases).encode(errors="surrogatepass")).hexdigest()
+        return hash_of(self.phases)
 
 
 def planned(source: EntrySource) -> PlannedEntry:

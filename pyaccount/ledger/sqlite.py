@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pyaccount.errors import LedgerStorageError
+from pyaccount.errors import LedgerStorageError, printable
 from pyaccount.ledger.database import FORMAT, TABLES, Values, no_ledger
 
 #: The application id "pyal", which distinguishes a ledger from other databases.
@@ -26,6 +26,9 @@ APPLICATION = 0x7079616C
 PATIENCE, SPELL = 60.0, 0.5
 #: The bits of an SQLite error code that contain its kind.
 _PRIMARY = 0xFF
+
+#: What a ledger's file does not contain.
+_FOREIGN = ("trigger", "view")
 
 #: The lock is held while a file is open, and while the process forks.
 _LOCK = threading.RLock()
@@ -56,14 +59,15 @@ class SqliteFile:
             )
         self._check_file()
         with self._located("cannot be written"), self._connected(create=True) as connection:
-            self._patiently(connection, "BEGIN IMMEDIATE")
+            _patiently(connection, "BEGIN IMMEDIATE")
             if not self._prepared(connection):
                 for statement in TABLES:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO head VALUES (1, ?, 0, '', ?)", (FORMAT, "0" * 64))
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._patiently(connection, "COMMIT")
+                    _patiently(connection, statement)
+                first = {"format": FORMAT, "hash": "0" * 64}
+                _patiently(connection, "INSERT INTO head VALUES (1, :format, 0, '', :hash)", first)
+                _patiently(connection, f"PRAGMA user_version = {FORMAT}")
+                _patiently(connection, f"PRAGMA application_id = {APPLICATION}")
+            _patiently(connection, "COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[_FileTransaction]:
@@ -83,12 +87,12 @@ class SqliteFile:
         if not self._path.exists():
             raise no_ledger(self.place)
         with self._located(what), self._connected() as connection:
-            self._patiently(connection, f"BEGIN {kind}")
+            _patiently(connection, f"BEGIN {kind}")
             # The first query takes the lock, from which on all queries see one state.
             if not self._prepared(connection):
                 raise no_ledger(self.place)
             yield _FileTransaction(connection)
-            self._patiently(connection, "COMMIT")
+            _patiently(connection, "COMMIT")
 
     def _check_file(self) -> None:
         if self._path.is_dir():
@@ -109,31 +113,21 @@ class SqliteFile:
             )
             try:
                 # With a rollback journal, FULL leaves open whether a committed transaction survives a loss of power; EXTRA
-                # writes the folder too.
-                connection.execute("PRAGMA synchronous = EXTRA")
+                # writes the folder too. Like every statement, this one reads the file first, which another process may have
+                # locked, or may have to repair after a writer was killed.
+                _patiently(connection, "PRAGMA synchronous = EXTRA")
+                # A text that is not UTF-8 was damaged; it is read as something else, and found by what checks the rows.
+                connection.text_factory = _text
                 yield connection
             finally:
                 # Closing without a commit rolls back.
                 connection.close()
 
-    @staticmethod
-    def _patiently(connection: sqlite3.Connection, statement: str) -> list[Any]:
-        """Return the rows of a statement. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`."""
-        began = time.monotonic()
-        while True:
-            try:
-                return connection.execute(statement).fetchall()
-            except sqlite3.OperationalError as error:
-                busy = getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() - began > PATIENCE:
-                    raise
-            time.sleep(0.005)
-
     def _prepared(self, connection: sqlite3.Connection) -> bool:
         """Return whether the file is a ledger that can be used here; False for an empty one. Raises for any other."""
-        ((tables,),) = self._patiently(connection, "SELECT count(*) FROM sqlite_master")
-        ((application,),) = self._patiently(connection, "PRAGMA application_id")
-        ((version,),) = self._patiently(connection, "PRAGMA user_version")
+        ((tables,),) = _patiently(connection, "SELECT count(*) FROM sqlite_master")
+        ((application,),) = _patiently(connection, "PRAGMA application_id")
+        ((version,),) = _patiently(connection, "PRAGMA user_version")
         if application == 0 and tables == 0:
             return False
         if application != APPLICATION:
@@ -161,12 +155,46 @@ class SqliteFile:
             ) from error
 
 
+def _text(data: bytes) -> str:
+    return data.decode(errors="backslashreplace")
+
+
 class _FileTransaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, values: Values | None = None) -> list[Any]:
-        return self._connection.execute(statement, dict(values or {})).fetchall()
+        return _patiently(self._connection, statement, values)
 
     def run(self, statement: str, values: Values | None = None) -> None:
-        self._connection.execute(statement, dict(values or {}))
+        _patiently(self._connection, statement, values)
+
+    def additions(self) -> list[str]:
+        """Return the triggers and views of the file, its tables and indexes that differ from a ledger's, and damaged pages."""
+        found = self.rows("SELECT type, name, sql FROM sqlite_master")
+        expected = {statement.split()[2]: statement for statement in TABLES}
+        stated = {name: sql for _, name, sql in found}
+        wrong = [f"the file has the {kind} {name}, which no ledger has" for kind, name, _ in found if kind in _FOREIGN]
+        wrong += [
+            f"the table or index {name} of the file is not that of a ledger"
+            for name, sql in expected.items()
+            if stated.get(name) != sql
+        ]
+        pages = [message for (message,) in self.rows("PRAGMA integrity_check") if message != "ok"]
+        return [*wrong, *(f"SQLite finds damage: {printable(str(message))}" for message in pages)]
+
+
+def _patiently(connection: sqlite3.Connection, statement: str, values: Values | None = None) -> list[Any]:
+    """Run a statement, and return its rows. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`.
+
+    Every statement goes through here. A statement that finds the file locked has done nothing, so it can be repeated.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return connection.execute(statement, dict(values or {})).fetchall()
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() - began > PATIENCE:
+                raise
+        time.sleep(0.005)

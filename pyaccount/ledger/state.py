@@ -18,10 +18,14 @@ from typing import Any, Literal
 from pyaccount.document.data_set import BUDGET, DataSet, load_data_set
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.filters import Filter, filter_of
-from pyaccount.ledger.events import Event, canonical
+from pyaccount.ledger.events import Event, canonical, hash_of
 
 EntryState = Literal["reserved", "begun", "committed", "released"]
 EntryCost = tuple[float, ...]
+
+
+#: What is raised for plain data that lacks a key, or has a value of another type.
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 
 
 class BrokenRuleError(Exception):
@@ -232,8 +236,12 @@ class State:
             raise BrokenRuleError(f"there is no event {event.kind}")
         try:
             rule(self, event)
-        except (KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             raise BrokenRuleError(f"the content of the event cannot be read: {error!r}") from error
+
+    def _clock_amended(self, event: Event) -> None:
+        """Change nothing: no rule depends on a time (`events`)."""
+        _check(isinstance(event.content["reason"], str), "an amendment has a reason")
 
     def _created(self, event: Event) -> None:
         name = event.content["document"]["name"]
@@ -288,6 +296,7 @@ class State:
         )
         _check(entry.id not in self.entries, f"entry {entry.id} exists")
         _check(bool(entry.places), "an entry names at least one block")
+        _check(hash_of(content["phases"]) == entry.phases_sha256, "the phases have another hash than is stated")
         kept = self.data_sets[entry.data_set]
         for place in entry.places:
             block = self.blocks[entry.data_set, place.block]
@@ -425,4 +434,5 @@ _RULES: dict[str, Callable[[State, Event], None]] = {
     "begun": State._begun,
     "committed": State._committed,
     "released": State._released,
+    "clock-amended": State._clock_amended,
 }

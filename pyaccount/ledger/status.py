@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.ledger.events import spelled
 from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, limit_of
 from pyaccount.ledger.status_records import (
+    AmendmentRecord,
     BlockRecord,
     DataSetRecord,
     FilterRecord,
@@ -56,6 +57,9 @@ def status_of(place: str, rows: LedgerRows, names: Sequence[str], now: datetime)
         events=rows.head.sequence,
         head=rows.head.hash,
         last=rows.head.time or None,
+        amendments=[
+            AmendmentRecord(sequence=event.sequence, time=event.time, **event.content) for event in rows.amendments()
+        ],
         data_sets=[_data_set(rows, name) for name in names],
     )
 

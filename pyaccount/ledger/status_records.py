@@ -114,6 +114,15 @@ class DataSetRecord(Record):
     open: list[OpenRecord] = Field(description="Entries that are reserved or have begun, in order.")
 
 
+class AmendmentRecord(Record):
+    """An event that set the clock of the ledger back."""
+
+    sequence: int = Field(description="The number of the event.")
+    time: str = Field(description="The time to which the clock was set back.")
+    amended_from: str = Field(description="The time of the event before, which a clock that was wrong had written.")
+    reason: str = Field(description="Why.")
+
+
 class StatusRecord(OutputRecord):
     """What is spent of the budgets of a ledger, by whom, and what is left."""
 
@@ -124,4 +133,7 @@ class StatusRecord(OutputRecord):
     events: int = Field(description="The number of events of the ledger.")
     head: str = Field(description="The hash of the last event, which confirms all earlier ones.")
     last: str | None = Field(description="The time of the last event; null if there is none.")
+    amendments: list[AmendmentRecord] = Field(
+        description="The events that set the clock back. No charge depends on a time, so they change none."
+    )
     data_sets: list[DataSetRecord] = Field(description="The data sets.")

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.record import OutputRecord, Record
-from pyaccount.errors import LedgerError, PyaccountError
-from pyaccount.ledger.events import Head, canonical
-from pyaccount.ledger.planning import phases_hash
+from pyaccount.errors import LedgerError, Problem, PyaccountError
+from pyaccount.ledger.events import Event, Head, canonical, disorder
 from pyaccount.ledger.state import BrokenRuleError, State
 from pyaccount.ledger.totals import total_of
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Literally, Page, PageSection, PageTable, exact
 from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pyaccount.ledger.events import Event
     from pyaccount.ledger.rows import LedgerRows
 
     Found = tuple[int | None, str]
@@ -73,23 +71,24 @@ def verification_of(
     place: str, rows: LedgerRows, *, recompute: bool = False, expected_head: str | None = None
 ) -> LedgerVerification:
     """Return what is wrong with a ledger, from its first event that is wrong on."""
-    state = State()
+    state, events, hashes = State(), list[Event](), [Head()]
+    found: list[Found] = [(None, message) for message in rows.connection.additions()]
     try:
         events = rows.events()
-        hashes, found = _chained(events, state)
-        if not found:
-            found += [(None, message) for message in _differences(state, rows, hashes[-1])]
+        hashes, wrong = _chained(events, state)
+        found += wrong
+        for message in () if wrong else _differences(state, rows, hashes[-1]):
+            found.append((None, message))
     except LedgerError as error:
-        # A row that cannot be read.
-        events, hashes, found = [], [Head()], [(None, str(error))]
+        found += [(_number(problem), problem.render()) for problem in error.problems]
     if expected_head is not None and not any(head.hash.startswith(expected_head) for head in hashes):
         found.append(
             (None, f"no event has the hash {expected_head}: the end of the ledger was cut off, or it is another ledger")
         )
     recomputed = None
     if recompute and not found:
-        recomputed, wrong = _recomputed(state, rows)
-        found += [(None, message) for message in wrong]
+        recomputed, other = _recomputed(state, rows)
+        found += [(None, message) for message in other]
     return LedgerVerification(
         pyaccount=1,
         kind="ledger-verification",
@@ -102,6 +101,14 @@ def verification_of(
     )
 
 
+def _number(problem: Problem) -> int | None:
+    """Return the number of the event that cannot be read; None for another row."""
+    match problem.path:
+        case ("events", int() as number):
+            return number
+    return None
+
+
 def _chained(events: Sequence[Event], state: State) -> tuple[list[Head], list[Found]]:
     """Apply events to a state. Return the ends of the chain after each of them, and what is wrong with the first wrong one."""
     heads = [Head()]
@@ -111,9 +118,7 @@ def _chained(events: Sequence[Event], state: State) -> tuple[list[Head], list[Fo
             wrong = f"the event {head.sequence + 1} is missing"
         elif event.previous != head.hash or not event.intact:
             wrong = "its hash is not that of its content and of the event before: it was changed"
-        elif event.time < head.time:
-            wrong = "it is earlier than the event before"
-        else:
+        elif (wrong := disorder(head, event.time, event.kind, event.content)) is None:
             try:
                 state.apply(event)
             except BrokenRuleError as error:
@@ -124,53 +129,41 @@ def _chained(events: Sequence[Event], state: State) -> tuple[list[Head], list[Fo
     return heads, []
 
 
-def _differences(state: State, rows: LedgerRows, head: Head) -> list[str]:
-    """Return in which rows the tables differ from what follows from the events, the last of which is `head`."""
-    wrong = []
+def _differences(state: State, rows: LedgerRows, head: Head) -> Iterator[str]:
+    """Yield in which rows the tables differ from what follows from the events, the last of which is `head`.
+
+    Raises `LedgerError` at a row that cannot be read.
+    """
     if head != rows.head:
         stated = f"{rows.head.sequence} ({rows.head.hash[:12]})"
-        wrong.append(f"the end of the chain is stated as {stated}, and the last event is {head.sequence}")
+        yield f"the end of the chain is stated as {stated}, and the last event is {head.sequence}"
     names = rows.data_sets()
     if sorted(state.data_sets) != names:
-        wrong.append(
-            f"the table of data sets has {', '.join(names) or 'none'}, and the events {', '.join(sorted(state.data_sets))}"
-        )
-    blocks, entries = dict(state.blocks), dict(state.entries)
+        stated = ", ".join(names) or "none"
+        yield f"the table of data sets has {stated}, and the events {', '.join(sorted(state.data_sets))}"
+    entries = state.entries.values()
+    columns = {(one.id, one.data_set, one.document_sha256, one.certificate, one.record) for one in entries}
+    if columns != rows.keys():
+        yield "the columns by which entries are looked up do not follow from the events"
+    places = {
+        (one.id, one.data_set, place.block, place.filter, int(place.counts)) for one in entries for place in one.places
+    }
+    if places != rows.places():
+        yield "the columns by which the fixed entries of a block are found do not follow from the events"
+    blocks, unseen = dict(state.blocks), dict(state.entries)
     for name in names:
         if rows.data_set(name) != state.data_sets.get(name):
-            wrong.append(f"the row of the data set {name} does not follow from the events")
+            yield f"the row of the data set {name} does not follow from the events"
         for block in rows.blocks(name):
             if blocks.pop((name, block.name), None) != block:
-                wrong.append(f"the row of the block {block.name} of {name} does not follow from the events")
+                yield f"the row of the block {block.name} of {name} does not follow from the events"
         for entry in rows.entries(name):
-            if entries.pop(entry.id, None) != entry:
-                wrong.append(f"the row of the entry {entry.id} does not follow from the events")
-    wrong += [f"the row of the block {block} of {name} is missing" for name, block in blocks]
-    wrong += [f"the row of the entry {entry} is missing" for entry in entries]
-    columns = {
-        (entry.id, entry.data_set, entry.document_sha256, entry.certificate, entry.record)
-        for entry in state.entries.values()
-    }
-    if columns != rows.keys():
-        wrong.append("the columns by which entries are looked up do not follow from the events")
-    return [*wrong, *_other_phases(state, rows)]
-
-
-def _other_phases(state: State, rows: LedgerRows) -> list[str]:
-    """Return on which blocks other phases would be composed than those of the fixed entries."""
-    wrong = []
-    fixed: dict[tuple[str, str], set[str]] = {}
-    for entry in state.entries.values():
-        for place in entry.places:
-            if place.filter is None and place.counts:
-                fixed.setdefault((entry.data_set, place.block), set()).add(entry.id)
-    for (name, block), found in state.blocks.items():
-        stored, expected = rows.fixed(name, block), fixed.get((name, block), set())
-        if set(stored) != expected or len(expected) != found.fixed:
-            wrong.append(f"the fixed entries of the block {block} of {name} do not follow from the events")
-        elif any(state.entries[entry].phases_sha256 != phases_hash(phases) for entry, phases in stored.items()):
-            wrong.append(f"the phases of an entry of the block {block} of {name} were changed")
-    return wrong
+            if unseen.pop(entry.id, None) != entry:
+                yield f"the row of the entry {entry.id} does not follow from the events"
+    yield from (f"the row of the block {block} of {name} is missing" for name, block in blocks)
+    yield from (f"the row of the entry {entry} is missing" for entry in unseen)
+    if rows.phases() != state.entries.keys():
+        yield "the phases of some entries are missing"
 
 
 def _recomputed(state: State, rows: LedgerRows) -> tuple[int, list[str]]:

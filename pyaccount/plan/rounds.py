@@ -16,6 +16,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, product
 from typing import TypeGuard
 
@@ -36,10 +37,39 @@ class Part:
 
     def build(self) -> _core.RoundProfile:
         """Return the profile, made by the core."""
-        constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
+        return _profile(self)
+
+    def reversed(self) -> Part | None:
+        """Return the profile of the pair (Q, P), for that of (P, Q); None if it is not known.
+
+        A pair whose directions differ has the option `reverse`, and a profile that is made of one other reverses both. Whether
+        a pair is its own reversal, and whether it has one, the core says.
+        """
+        inner = [value for value in self.arguments if isinstance(value, Part)]
         if self.constructor == "composed":
-            return constructor([_built(value) for value in self.arguments], **dict(self.options))
-        return constructor(*map(_built, self.arguments), **dict(self.options))
+            counted = [(one[0].reversed(), one[1]) for one in self.arguments if _is_counted(one)]
+            known = tuple((part, count) for part, count in counted if part is not None)
+            return replace(self, arguments=known) if len(known) == len(counted) else None
+        if len(inner) == 1 and (other := inner[0].reversed()) is not None:
+            within = tuple(other if isinstance(value, Part) else value for value in self.arguments)
+            return replace(self, arguments=within, options=_flipped(self.options))
+        profile = self.build()
+        if profile.symmetric:
+            return self
+        return replace(self, options=_flipped(self.options)) if profile.reversed() is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _profile(part: Part) -> _core.RoundProfile:
+    constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, part.constructor)
+    if part.constructor == "composed":
+        return constructor([_built(value) for value in part.arguments], **dict(part.options))
+    return constructor(*map(_built, part.arguments), **dict(part.options))
+
+
+def _flipped(options: tuple[tuple[str, bool | float], ...]) -> tuple[tuple[str, bool | float], ...]:
+    """Return the options of the other direction."""
+    return tuple((name, not value if name == "reverse" else value) for name, value in options)
 
 
 def _built(value: object) -> object:
@@ -182,29 +212,11 @@ def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
     return Part("gaussian", (sensitivity, noise_multiplier))
 
 
-#: Profiles that are the same in both directions.
-SYMMETRIC = (
-    *("gaussian", "laplace", "discrete_gaussian", "discrete_laplace"),
-    *("guarantees", "renyi", "zcdp", "exponential", "exponential_runs"),
-)
-
-
 def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
-    """Return the rounds of the pair (Q, P), given those of (P, Q); None if they are not known.
-
-    The pairs of `SYMMETRIC` are their own reversals up to a reflection, and so are pairs of mirror images.
-    """
-    reversals = []
-    for item in rounds:
-        part, options = item.part, dict(item.part.options)
-        symmetric = part.constructor in SYMMETRIC or options.get("two_sided", False)
-        if not symmetric:
-            if part.constructor not in ("poisson", "copies", "mixture", "summed_outputs", "subsampled", "finite"):
-                return None
-            flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
-            part = Part(part.constructor, part.arguments, flipped)
-        reversals.append(Rounds(part, item.count))
-    return counted_rounds(reversals)
+    """Return the rounds of the pair (Q, P), given those of (P, Q); None if they are not known."""
+    reversals = [(item.part.reversed(), item.count) for item in rounds]
+    known = [Rounds(part, count) for part, count in reversals if part is not None]
+    return counted_rounds(known) if len(known) == len(reversals) else None
 
 
 def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:

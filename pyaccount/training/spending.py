@@ -72,15 +72,17 @@ def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
     Raises `RunError` for a run without a certificate, and the errors of `Ledger.reserve`.
     """
     from pyaccount.ledger import Ledger  # few runs have one
+    from pyaccount.ledger.planning import of_certificate
 
     opened = Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
     certificate = _certificate_of(run, source)
     if entry is not None:
-        found = opened.entry(entry)
-        if found.document_sha256 != certificate.data.document_sha256:
+        found, this = opened.entry(entry), of_certificate(certificate)
+        if (found.document_sha256, found.phases_sha256) != (this.document_sha256, this.phases_sha256):
             raise DomainError(
-                f"entry = {entry!r}: this entry was reserved for {found.name} (document {found.document_sha256[:12]}), and the "
-                f"run is of the document {certificate.data.document_sha256[:12]}: give the entry of this run"
+                f"entry = {entry!r}: this entry was reserved for {found.name} (document {found.document_sha256[:12]}) with the "
+                f"values that were known then, and the run is of the document {this.document_sha256[:12]}: give the entry of "
+                "this run"
             )
         return Spending(opened, found, certificate, folder)
     reserved = opened.reserve(

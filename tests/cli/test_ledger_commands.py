@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ledger_samples import data_set, gaussian
+from ledger_samples import Clock, data_set, gaussian
 
 import pyaccount
 from pyaccount import cli
@@ -152,3 +152,20 @@ def test_validate_reads_data_sets(folder: Path, capsys: pytest.CaptureFixture[st
     assert cli.run(["validate", "customers.yaml", "--format", "json"]) == 0
     (document,) = json.loads(capsys.readouterr().out)["documents"]
     assert (document["kind"], document["name"], document["valid"]) == ("data-set", "customers", True)
+
+
+def test_a_clock_is_amended(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    future = pyaccount.Ledger("budgets.db", clock=Clock("2099-01-01T00:00:00+00:00"))
+    future.create("customers.yaml")
+    code, _, err = said(capsys, *RESERVE)
+    assert code == 2
+    assert "pyaccount ledger amend-clock" in err
+    amend = ("amend-clock", "budgets.db", "--reason", "node 7 said 2099")
+    code, out, err = said(capsys, *amend)
+    assert (code, err) == (0, "")
+    assert "was set back from 2099-01-01T00:00:01.000000Z to 2" in out
+    assert said(capsys, *amend)[0] == 2
+    assert said(capsys, *RESERVE)[0] == 0
+    for reader in ("history", "status"):
+        assert "node 7 said 2099" in said(capsys, reader, "budgets.db")[1]
+    assert said(capsys, "verify", "budgets.db")[0] == 0

@@ -64,7 +64,7 @@ def problems(body: dict[str, Any], adjacency: str = "zero-out", **privacy: Any) 
             "whole",
         ),
         (
-            {"kind": "discrete-laplace", "scale": 2, "sensitivity": 1e5},
+            {"kind": "discrete-laplace", "scale": 2, "sensitivity": 1e7},
             "mechanism.sensitivity",
             "out-of-range",
             "steps",

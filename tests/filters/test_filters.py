@@ -246,3 +246,10 @@ def test_an_infinite_expense_admits_nothing_more() -> None:
         spent = rule.after(rule.nothing, (math.inf,) * len(rule.nothing))
         assert not rule.admits(spent, rule.nothing)
         assert rule.remaining(spent) == (0.0,) * len(rule.nothing)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-15, 1e-9, 1e-4, 1.9e-3, 2.1e-3, 0.5])
+def test_mu_of_a_small_epsilon_is_found_and_near(epsilon: float) -> None:
+    found = mu_of_pure(epsilon)
+    exact = 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(mp.mpf(epsilon) / 2))
+    assert exact <= found <= exact * (1 + mp.mpf(2) ** -36)

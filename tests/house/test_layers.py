@@ -63,6 +63,7 @@ OWN = {"_core", "__version__"}
 #: The order of the core's rooms, and of those of the crate with the bindings.
 CORE = (
     "error",
+    "exact",
     "process",
     "run",
     "secret",

@@ -19,6 +19,7 @@ import pytest
 from faulty_ledger import Faulty, Killed, Simulation
 from ledger_samples import Clock, data_set, gaussian
 from places import ROOT
+from postgres import UnavailableError, new_database
 
 import pyaccount
 from pyaccount import BudgetError, Ledger, LedgerError, LedgerStorageError
@@ -233,8 +234,8 @@ def changed(place: str, statement: str) -> None:
             None,
             "entries.e2 [ledger-damaged]",
         ),
-        ("UPDATE phases SET content = '[]'", None, "the phases of an entry of the block all"),
-        ("UPDATE places SET counts = 0", None, "the fixed entries of the block all"),
+        ("UPDATE phases SET content = '[]'", None, "entries.e2.phases [ledger-damaged]"),
+        ("UPDATE places SET counts = 0", None, "the columns by which the fixed entries of a block are found"),
         ("DELETE FROM entries", None, "the row of the entry e2 is missing"),
         ("UPDATE entries SET document = 'x'", None, "the columns by which entries are looked up"),
         (
@@ -355,6 +356,109 @@ def test_a_writer_waits_for_another_one_and_gives_up(tmp_path: Path, monkeypatch
             ledger.add_block("new")
         other.execute("ROLLBACK")
     ledger.add_block("new")
+
+
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute(sys.argv[2])
+connection.execute("SELECT * FROM head").fetchall()
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.parametrize(
+    ("lock", "commands"),
+    [
+        ("BEGIN EXCLUSIVE", ("create", "status", "verify", "reserve")),
+        # Others may read, and nobody may write.
+        ("BEGIN IMMEDIATE", ("create", "reserve")),
+        # A reader, for whom a commit has to wait.
+        ("BEGIN", ("create", "reserve")),
+    ],
+)
+def test_every_statement_waits_for_the_lock_of_another_process(
+    lock: str, commands: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process lets go only after the command has found the file locked three times."""
+    place = tmp_path / "budgets.db"
+    ledger = Ledger(place)
+    ledger.create(data_set(privacy={"mu": 5}))
+    monkeypatch.setattr(sqlite, "SPELL", 0.01)
+    work = {
+        "create": lambda: ledger.create(data_set("other")),
+        "status": ledger.status,
+        "verify": ledger.verify,
+        "reserve": lambda: ledger.reserve(gaussian(0.1), who="w", purpose="p", data_set="customers"),
+    }
+    for command in commands:
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(place), lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "locked\n"
+            found = []
+
+            def count(_: float, holder: subprocess.Popen[str] = holder, found: list[int] = found) -> None:
+                found.append(1)
+                if len(found) == 3:
+                    holder.communicate("\n")
+
+            monkeypatch.setattr(sqlite.time, "sleep", count)
+            work[command]()
+            monkeypatch.undo()
+            monkeypatch.setattr(sqlite, "SPELL", 0.01)
+            assert len(found) >= 3, command
+    assert ledger.verify().intact
+
+
+FROZEN = """
+import sys
+from pyaccount import Ledger, LedgerStorageError
+from pyaccount.ledger import server
+server.IDLE = 1
+ledger = Ledger(sys.argv[1])
+try:
+    with ledger._writing() as rows:
+        print("locked", flush=True)
+        sys.stdin.readline()
+        rows.data_sets()
+except LedgerStorageError as error:
+    print(error, flush=True)
+ledger.add_block("mine")
+"""
+
+
+def test_a_frozen_client_of_a_server_loses_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others write after the server has ended its transaction, of which nothing stays; it connects again for its next command."""
+    try:
+        place = new_database()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    from pyaccount.ledger import server
+
+    ledger = Ledger(place)
+    ledger.create(data_set(blocks=[{"name": "old"}]))
+    # Long enough for the server to end the other transaction on a slow machine.
+    monkeypatch.setattr(server, "PATIENCE", 20)
+    command = [sys.executable, "-c", FROZEN, place]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as frozen:
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline() == "locked\n"
+        frozen.send_signal(signal.SIGSTOP)
+        try:
+            ledger.add_block("new")
+        finally:
+            frozen.send_signal(signal.SIGCONT)
+        said, _ = frozen.communicate("\n")
+    assert "cannot be written" in said
+    assert "idle-in-transaction timeout" in said
+    assert frozen.returncode == 0
+    assert [event.content["block"] for event in ledger.history().events[1:]] == ["new", "mine"]
+    assert ledger.verify().intact
 
 
 def test_a_password_is_not_shown() -> None:

@@ -8,6 +8,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pyaccount
@@ -142,6 +143,37 @@ def test_discrete_noise_on_integers() -> None:
     # The same in steps of a half.
     halves = {"kind": "discrete-gaussian", "sigma": 1.5, "sensitivity": 1, "step": 0.5}
     assert certified({"mechanism": halves}).epsilon == certified({"mechanism": gaussian}).epsilon
+
+
+def test_discrete_laplace_noise_on_a_shift_of_65_536_steps_loses_exactly_the_shift_over_the_scale_at_delta_0() -> None:
+    mechanism = {"kind": "discrete-laplace", "sensitivity": 65_536, "scale": 6553.6}
+    found = certified({"mechanism": mechanism}, delta=0).data.guarantee
+    assert (found.epsilon, found.epsilon_lower) == (10.0, 10.0)
+    assert certified({"mechanism": mechanism | {"moved": 3}}, delta=0).epsilon == 30.0
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("shift", [65_536, 10**6])
+def test_discrete_noise_on_many_steps(kind: str, shift: int) -> None:
+    """The enclosure against sums over all outcomes up to 40 scales away."""
+    scale, delta = 0.05 * shift, 0.01 if kind == "laplace" else 1e-6
+    points = np.arange(-40.0 * scale, 40.0 * scale + shift)
+
+    def law(centre: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        away = np.abs(points - centre) / scale
+        return np.asarray(np.exp(-away if kind == "laplace" else -0.5 * away * away))
+
+    p, q = law(0.0), law(shift)
+    total = p.sum()
+
+    def lost(epsilon: float) -> float:
+        return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum() / total)
+
+    noise = {"kind": f"discrete-{kind}", "sensitivity": shift, "scale" if kind == "laplace" else "sigma": scale}
+    found = certified({"mechanism": noise}, delta=delta).data.guarantee
+    assert found.epsilon_lower <= found.epsilon <= found.epsilon_lower * (1 + 1e-3)
+    assert lost(found.epsilon) <= delta * (1 + 1e-8)
+    assert lost(found.epsilon_lower) >= delta * (1 - 1e-8)
 
 
 def two_numbers(kind: str, scale: float, shifts: tuple[int, int]) -> list[tuple[float, float]]:
@@ -358,13 +390,18 @@ def test_a_group_takes_no_less_than_its_multiple() -> None:
     assert (guarantee.epsilon_lower, guarantee.epsilon) == (2.1, 2.1)
 
 
-def test_the_group_lemma_of_a_stated_guarantee() -> None:
-    """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k."""
-    epsilon, delta, k = Fraction(1, 2), 1e-9, 3
-    grouped = delta * (math.exp(k * epsilon) - 1) / (math.exp(epsilon) - 1)
-    one = certified({"mechanism": {"kind": "stated", "epsilon": 0.5, "delta": delta}}, group_size=k)
-    other = certified({"mechanism": {"kind": "stated", "epsilon": 1.5, "delta": grouped}})
-    assert one.epsilon == pytest.approx(other.epsilon, rel=1e-9)
+def test_a_group_of_a_stated_guarantee_has_less_than_the_lemma_says() -> None:
+    """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k, and has less δ below kε: 1 − 1/√e at ε, beside terms of δ."""
+    delta, k = 1e-9, 3
+    grouped = delta * (math.exp(k * 0.5) - 1) / (math.exp(0.5) - 1)
+    stated, lemma = ({"kind": "stated", "epsilon": e, "delta": d} for e, d in ((0.5, delta), (k * 0.5, grouped)))
+    one, other = (
+        certified({"mechanism": mechanism}, group_size=size, epsilon=0.5, delta="solve").data.guarantee
+        for mechanism, size in ((stated, k), (lemma, 1))
+    )
+    assert one.delta == pytest.approx(-math.expm1(-0.5), abs=1e-8)
+    assert other.delta_lower > 1.3 * one.delta
+    assert certified({"mechanism": stated}, group_size=k).epsilon <= certified({"mechanism": lemma}).epsilon
 
 
 def test_mechanisms_compose_with_training() -> None:

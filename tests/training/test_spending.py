@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,34 @@ def test_a_reservation_that_was_made_before(ledger: Ledger, tmp_path: Path) -> N
     with opened(document(mu=0.05), tmp_path / "other", ledger, entry=other.id) as run, pytest.raises(LedgerError):
         go_on(run, 1)
     assert run.released == 0
+
+
+def test_a_run_is_continued_as_another_user_by_the_name_of_its_entry(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = pyaccount.certify(document())
+    monkeypatch.setattr("getpass.getuser", lambda: "ann")
+    with opened(certificate, tmp_path / "run", ledger) as run:
+        go_on(run, 1)
+    assert run.entry is not None
+    monkeypatch.setattr("getpass.getuser", lambda: "bob")
+    with pytest.raises(LedgerError, match=f"entry='{run.entry.id}'\\) continues its run"):
+        opened(certificate, tmp_path / "run", ledger)
+    with opened(certificate, tmp_path / "run", ledger, entry=run.entry.id) as run:
+        go_on(run, 3)
+    assert states(ledger) == ["reserved", "begun", "committed"]
+    assert ledger.entry(run.entry.id).who == "ann"
+
+
+def test_an_entry_of_the_same_document_with_another_value_in_its_blank_is_refused(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two certificates of one document may state different solved values, and the entry is the price of one of them."""
+    certificate = pyaccount.certify(document())
+    reserved = ledger.reserve(certificate, who="ann", purpose="p")
+    monkeypatch.setattr(ledger, "entry", lambda _: replace(reserved, phases_sha256="0" * 64))
+    with pytest.raises(DomainError, match="with the values that were known then"):
+        opened(certificate, tmp_path / "run", ledger, entry=reserved.id)
 
 
 def test_an_entry_is_the_price_of_one_run(ledger: Ledger, tmp_path: Path) -> None:

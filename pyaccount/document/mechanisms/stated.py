@@ -43,6 +43,14 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 
 
+#: What to do with half of a guarantee beside another one. Neither half may be left out: ε would be too small.
+_ADVICE = {
+    "delta": "if the guarantee holds except with probability delta, state two mechanisms in phases, this one without delta and "
+    "another one with epsilon: 0 and this delta; in guarantees, every epsilon has a delta of its own",
+    "xi": "state rho and xi, which are one guarantee, or the guarantee that follows from them",
+}
+
+
 class Stated(MechanismKind):
     """A mechanism of which only a guarantee is known, such as that of a vendor, a paper or another accountant. The
     guarantee is for one record under the adjacency of the document.
@@ -132,10 +140,10 @@ class Stated(MechanismKind):
             yield document.problem("contradiction", body.at("mechanism", way), message)
         for way, more in (("epsilon", "delta"), ("rho", "xi")):
             if given and given[0] != way and getattr(self, more) is not None:
-                message = (
-                    f"{more} belongs to {way}, which is not given: leave it out, since {given[0]} states the guarantee"
+                path = body.at("mechanism", more)
+                yield document.problem(
+                    "contradiction", path, f"{more} belongs to {way}, which is not given: {_ADVICE[more]}"
                 )
-                yield document.problem("contradiction", body.at("mechanism", more), message)
 
     def _given(self, way: str) -> bool:
         return getattr(self, way) not in (None, ())

@@ -35,7 +35,8 @@ class Released:
     """What one run of a mechanism reveals: `count` rounds of a profile.
 
     The profile `upper` bounds every pair of neighbours, and `lower` is that of two data sets. They are the same object if
-    the bound is attained. Both are for both directions, unless `add` has those of the direction add.
+    the bound is attained, unless rounding separates them. Both are for both directions, unless `add` has those of the
+    direction add.
     """
 
     upper: Part

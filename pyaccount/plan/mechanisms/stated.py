@@ -10,14 +10,17 @@
   and its reflection for α < 1. Divergences of several runs add before they are converted (`plan.rounds.combine`). The
   Gaussian mechanism with μ² = min 2ρ(a)/a satisfies the same bounds, and gives the lower end.
 
-A group of k records is k steps between neighbours: it satisfies (kε, δ(e^{kε} − 1)/(e^ε − 1)), kμ and k²ρ (Bun &
-Steinke 2016, arXiv:1605.02065, Proposition 27). Divergences of single orders have no such rule here.
+A group of k records is k steps between neighbours. What (ε, δ) say about k steps is one profile, which is attained
+(`plan.mechanisms.groups_of_stated`); for one (ε, δ) it has at most δ(e^{kε} − 1)/(e^ε − 1) above
+the loss kε. For μ and ρ the steps make kμ, which a sum with Gaussian noise attains, and k²ρ (Bun & Steinke 2016,
+arXiv:1605.02065, Proposition 27). Divergences of single orders have no such rule here.
 
 **Another adjacency.** A guarantee under add-remove or zero-out implies one under replace-one, and nothing else is implied. If
 x is replaced by y, then D ∪ {x}, D, D ∪ {y} are neighbours under add-remove, one after the other: a replacement is two steps,
 as in a group of two, with the bounds above for 2k steps. Under zero-out the contribution of x is replaced by zero, and zero by
-that of y. The lower end is that of a mechanism which ignores the record that takes the place, so that a replacement is one
-step: it satisfies the stated guarantee and attains the profile of one step.
+that of y. The lower end is that of 2k steps as well: let the mechanism count the records that are x, less those that are y, and
+release the law of so many steps from the middle of 2k. Every step of the stated adjacency moves it by one law, and k records that
+are x and become y move it through all of them.
 
 **Guarantees from samples.** A guarantee that is false with probability q over the random numbers by which it was computed is
 composed as if it were true; the certificate then fails with probability q at most (`document.resting`). A verified guarantee
@@ -37,6 +40,7 @@ from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.words import TWO_STEPS
 from pyaccount.plan.common import GROUP_LEMMA, number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
+from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.plan.rounds import Part, gaussian
 from pyaccount.rounding import shortest, up
 
@@ -63,6 +67,10 @@ FAILS = (
 VERIFIED = (
     "The mechanism is run only because a randomised test accepted the stated guarantee, whose δ includes the probability that "
     "the test accepts a false one. The test is not repeated with other seeds until it accepts."
+)
+_ATTAINED = (
+    "The bound is attained by the worst mechanism with this guarantee, which moves along a chain by one step for each record "
+    "that changes; the one that is run may be more private."
 )
 SELF_CONTAINED = (
     "The stated guarantee holds whatever was released before and whatever the rest of the data is, so that it composes."
@@ -93,28 +101,42 @@ class StatedPlan(MechanismPlan[Stated]):
             upper = Part("renyi", (tuple(order for order, _ in orders), tuple(bound for _, bound in orders)))
             least = min(math.sqrt(2.0 * bound / order) for order, bound in orders) * (1.0 - _MARGIN)
             return Released(upper, gaussian(least, 1.0) if least > 0.0 else Part("guarantees", (((0.0, 0.0),),)))
-        part = Part("guarantees", (tuple(_of_group(point, group) for point in _points(mechanism)),))
-        return Released(part, part)
+        points = tuple(_points(mechanism))
+        if group == 1:
+            part = Part("guarantees", (points,))
+            return Released(part, part)
+        profile = profile_of_steps(points, group)
+        return Released(Part("guarantees", (profile.above,)), Part("guarantees", (profile.below,)))
 
     def one_run(self, document: Document, body: Body) -> Released:
         """Return the profile of the guarantee; if it is for another adjacency, that of as many steps as a neighbour is away."""
         mechanism, group = self._of(body), number(document.privacy.group_size)
-        steps = mechanism.steps(document.privacy.adjacency)
-        one = self.released(mechanism, group)
-        return one if steps == 1 else Released(self.released(mechanism, steps * group).upper, one.lower)
+        return self.released(mechanism, mechanism.steps(document.privacy.adjacency) * group)
 
     def words(self, document: Document, body: Body) -> Reduction:
-        """Return the theorem, with the rule from another adjacency if one is used."""
+        """Return the theorem, with those about groups, and from another adjacency, if they are used."""
         reduction, mechanism = super().words(document, body), self._of(body)
-        if mechanism.adjacency is None or mechanism.steps(document.privacy.adjacency) == 1:
+        steps, group = mechanism.steps(document.privacy.adjacency), document.privacy.group_size
+        if steps == 1 and group == 1:
             return reduction
+        if mechanism.way() in ("epsilon", "guarantees"):
+            whole = group == "solve" or profile_of_steps(tuple(_points(mechanism)), steps * group).whole
+            reduction = replace(
+                reduction,
+                source=f"{reduction.source}; Dong, Roth & Su 2022, Theorem 2.14, for several steps",
+                pair="the laws at both ends of a chain of mechanisms, of which neighbours have the stated guarantee",
+                tight=whole,
+                remark=_ATTAINED,
+                lower_end=None if whole else "the laws at both ends of the chain, by some of their tests",
+            )
+        if steps == 1:
+            return reduction
+        assert mechanism.adjacency is not None
         rule = TWO_STEPS[mechanism.adjacency]
         return replace(
             reduction,
             theorem=f"{reduction.theorem}; two steps for each replaced record",
-            tight=False,
             remark=rule if reduction.remark is None else f"{rule} {reduction.remark}",
-            lower_end="a mechanism with the stated guarantee that ignores the record which takes the place of another",
         )
 
     def described(self, mechanism: Stated) -> MechanismWords:
@@ -210,26 +232,9 @@ def _points(mechanism: Stated) -> list[tuple[float, float]]:
     return sorted((point.epsilon, point.delta) for point in mechanism.guarantees)
 
 
-def _of_group(point: tuple[float, float], group: int) -> tuple[float, float]:
-    """Return the guarantee for a group of records, (kε, δ(e^{kε} − 1)/(e^ε − 1)), where δ is rounded up and at most 1."""
-    epsilon, delta = point
-    if group == 1:
-        return point
-    if delta == 0.0:
-        return _times(group, epsilon), 0.0
-    log = math.log(group) if epsilon == 0.0 else _log_expm1(group * epsilon) - _log_expm1(epsilon)
-    exponent = math.log(delta) + log
-    return _times(group, epsilon), 1.0 if exponent >= 0.0 else min(1.0, math.exp(exponent) * (1.0 + 1e-10))
-
-
 def _times(group: int, stated: float) -> float:
     """Return the product of a stated number, taken as its decimal, and the size of a group, rounded up."""
     return rounded_up(group * Fraction(repr(stated)))
-
-
-def _log_expm1(x: float) -> float:
-    """Return ln(e^x − 1) for x > 0."""
-    return x + math.log(-math.expm1(-x))
 
 
 PLAN = StatedPlan()

@@ -5,6 +5,7 @@
 //!
 //! | room | takes | gives |
 //! | --- | --- | --- |
+//! | [`exact`] | numbers as they are written | rational numbers |
 //! | [`gram`] | vectors | their inner products, in the same order on every processor |
 //! | [`series`] | coefficients of two power series | those of their quotient |
 //! | [`laws`] | trials, or a population and a draw | binomial and hypergeometric laws |
@@ -20,8 +21,8 @@
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //! | [`process`] | nothing | values that belong to one process and are not inherited by its children |
 //!
-//! No room uses one later in this list: [`error`], [`process`], [`run`], [`secret`], [`special`], [`gram`], [`series`],
-//! [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`], [`montecarlo`], [`batches`].
+//! No room uses one later in this list: [`error`], [`exact`], [`process`], [`run`], [`secret`], [`special`], [`gram`],
+//! [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`], [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
@@ -29,6 +30,7 @@
 
 pub mod batches;
 pub mod error;
+pub mod exact;
 pub mod gram;
 pub mod laws;
 pub mod montecarlo;

@@ -38,7 +38,7 @@ impl Inspection {
 
     #[staticmethod]
     fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<RoundProfile> {
-        DiscretePair::new(outcomes).map(RoundProfile::of).map_err(raise)
+        RoundProfile::of(DiscretePair::new(outcomes))
     }
 
     #[staticmethod]

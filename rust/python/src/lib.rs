@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use num_rational::BigRational;
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
 use pyaccount_core::laws::exact::upper_tail;
 use pyaccount_core::pair::allocation::{Terms, MOST_PARTICIPATIONS};
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
+use pyaccount_core::pair::check::checked;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::discrete_gaussian::DiscreteGaussian;
 use pyaccount_core::pair::discrete_laplace::DiscreteLaplace;
@@ -32,7 +34,7 @@ use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::summed::SummedOutputs;
 use pyaccount_core::pair::tabulated::Tabulated;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
-use pyaccount_core::pair::Profile as CoreProfile;
+use pyaccount_core::pair::{reversed, Profile as CoreProfile, Reversal};
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::participation::worst::worst_rounds as core_worst_rounds;
 use pyaccount_core::pld::answer::Budget;
@@ -67,14 +69,18 @@ use kept::Kept;
 struct RoundProfile(Arc<dyn CoreProfile>);
 
 impl RoundProfile {
-    fn of(profile: impl CoreProfile + 'static) -> Self {
-        Self(Arc::new(profile))
+    /// Returns a profile that has what every profile has. Every profile is made here.
+    fn checked(profile: Arc<dyn CoreProfile>) -> PyResult<Self> {
+        checked(profile).map(Self).map_err(raise)
+    }
+
+    fn of<P: CoreProfile + 'static>(profile: pyaccount_core::Result<P>) -> PyResult<Self> {
+        Self::checked(Arc::new(profile.map_err(raise)?))
     }
 
     /// Returns a mixture pair in the direction asked for.
     fn directed(pair: pyaccount_core::Result<MixturePair>, reverse: bool) -> PyResult<Self> {
-        let pair = pair.map_err(raise)?;
-        Ok(Self::of(if reverse { pair.reversed() } else { pair }))
+        Self::of(pair.map(|pair| if reverse { pair.reversed() } else { pair }))
     }
 }
 
@@ -95,7 +101,7 @@ fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
 impl RoundProfile {
     #[staticmethod]
     fn gaussian(sensitivity: f64, noise_multiplier: f64) -> PyResult<Self> {
-        GaussianPair::new(sensitivity, noise_multiplier).map(Self::of).map_err(raise)
+        Self::of(GaussianPair::new(sensitivity, noise_multiplier))
     }
 
     #[staticmethod]
@@ -107,7 +113,9 @@ impl RoundProfile {
         two_sided: bool,
         reverse: bool,
     ) -> PyResult<Self> {
-        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse).map(Self).map_err(raise)
+        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse)
+            .map_err(raise)
+            .and_then(Self::checked)
     }
 
     /// Returns Σ_j p_j N(shift·j, σ²) against N(0, σ²), where p is the law of how often a group is drawn.
@@ -167,14 +175,14 @@ impl RoundProfile {
         let (remove, add) = interruptible::call(py, 0, interruptible::remaining(), move |run| {
             displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier, run)
         })?;
-        Ok(Self(if reverse { add } else { remove }))
+        Self::checked(if reverse { add } else { remove })
     }
 
     /// Returns (1−q)N(0, σ²) + qN(2, σ²) against (1−q)N(0, σ²) + qN(1, σ²): a lower bound from two concrete data sets.
     #[staticmethod]
     fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
         let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size, &Run::default()).map_err(raise)?;
-        Opposed::new(&weights, noise_multiplier).map(Self::of).map_err(raise)
+        Self::of(Opposed::new(&weights, noise_multiplier))
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the
@@ -189,7 +197,7 @@ impl RoundProfile {
         warm: bool,
     ) -> PyResult<Self> {
         let law = Renewal::of_users(min_separation, record_probability, records, warm, norm_bounds);
-        law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
+        Self::of(law.and_then(|law| PublicParticipation::new(&law)))
     }
 
     /// Returns a lower bound: what the sums of the first rounds' outputs reveal about secret participations.
@@ -204,9 +212,7 @@ impl RoundProfile {
         warm: bool,
         reverse: bool,
     ) -> PyResult<Self> {
-        SummedOutputs::new(&shifts, min_separation, record_probability, records, warm, reverse)
-            .map(Self::of)
-            .map_err(raise)
+        Self::of(SummedOutputs::new(&shifts, min_separation, record_probability, records, warm, reverse))
     }
 
     #[staticmethod]
@@ -218,9 +224,7 @@ impl RoundProfile {
         noise_multiplier: f64,
         reverse: bool,
     ) -> PyResult<Self> {
-        TruncatedPoisson::new(dataset_size, limit, sampling_probability, noise_multiplier, reverse)
-            .map(Self::of)
-            .map_err(raise)
+        Self::of(TruncatedPoisson::new(dataset_size, limit, sampling_probability, noise_multiplier, reverse))
     }
 
     /// Returns the profile of one of several rounds, chosen in secret; see `pair::allocation`. Both directions and both
@@ -238,7 +242,8 @@ impl RoundProfile {
     ) -> PyResult<Self> {
         let terms: Vec<Terms> =
             squares.into_iter().zip(counts).map(|(square, count)| Terms { square, count }).collect();
-        allocation::single(py, terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
+        allocation::single(py, terms, spacing, negligible)
+            .and_then(|law| Self::checked(Arc::new(law.profile(reverse, below))))
     }
 
     /// Returns a lower bound for `participations` of `count` equal rounds, chosen at random and in secret; see `pair::allocation`.
@@ -254,7 +259,8 @@ impl RoundProfile {
         reverse: bool,
     ) -> PyResult<Self> {
         let terms = vec![Terms { square, count }];
-        allocation::several(py, terms, participations, spacing, negligible).map(|law| Self::of(law.profile(reverse)))
+        allocation::several(py, terms, participations, spacing, negligible)
+            .and_then(|law| Self::checked(Arc::new(law.profile(reverse))))
     }
 
     /// Returns the profile of the best of a random number of runs; see `pair::selection`.
@@ -274,23 +280,23 @@ impl RoundProfile {
         let profile = interruptible::call(py, 0, interruptible::remaining(), move |run| {
             selection(&*forward.0, &*backward.0, &runs, run)
         })?;
-        Ok(Self::of(profile))
+        Self::checked(Arc::new(profile))
     }
 
     #[staticmethod]
     fn laplace(sensitivity: f64, scale: f64) -> PyResult<Self> {
-        Laplace::new(sensitivity, scale).map(Self::of).map_err(raise)
+        Self::of(Laplace::new(sensitivity, scale))
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from a sequence
     fn guarantees(points: Vec<(f64, f64)>) -> PyResult<Self> {
-        Tabulated::guarantees(&points).map(Self::of).map_err(raise)
+        Self::of(Tabulated::guarantees(&points))
     }
 
     #[staticmethod]
     fn tabulated(points: Vec<(f64, f64)>) -> PyResult<Self> {
-        Tabulated::new(points).map(Self::of).map_err(raise)
+        Self::of(Tabulated::new(points))
     }
 
     /// Returns a pair of laws on a finite set, whose probabilities may each be off by a relative error.
@@ -303,12 +309,12 @@ impl RoundProfile {
         }
         let (first, second) = if reverse { (q, p) } else { (p, q) };
         let outcomes = first.into_iter().zip(second).collect();
-        DiscretePair::stated(outcomes, relative_error).map(Self::of).map_err(raise)
+        Self::of(DiscretePair::stated(outcomes, relative_error))
     }
 
     #[staticmethod]
     fn exponential(range: f64) -> PyResult<Self> {
-        Exponential::new(range).map(Self::of).map_err(raise)
+        Self::of(Exponential::new(range))
     }
 
     /// Returns the profile of several mechanisms of one bounded range in a row; see `pair::exponential_runs`.
@@ -316,40 +322,40 @@ impl RoundProfile {
     fn exponential_runs(py: Python<'_>, range: f64, runs: u64) -> PyResult<Self> {
         EXPONENTIAL_RUNS
             .get(py, (range, runs), |(range, runs), run| exponential_runs::runs(*range, *runs, run).map(Arc::new))
-            .map(|profile| Self(profile))
+            .and_then(|profile| Self::checked(profile))
     }
 
     #[staticmethod]
     fn discrete_laplace(shift: u64, scale: f64) -> PyResult<Self> {
-        DiscreteLaplace::new(shift, scale).map(Self::of).map_err(raise)
+        Self::of(DiscreteLaplace::new(shift, scale))
     }
 
     #[staticmethod]
     fn discrete_gaussian(shift: u64, sigma: f64) -> PyResult<Self> {
-        DiscreteGaussian::new(shift, sigma).map(Self::of).map_err(raise)
+        Self::of(DiscreteGaussian::new(shift, sigma))
     }
 
     /// Returns Poisson sampling of a mechanism; `inner` is its profile in the same direction.
     #[staticmethod]
     #[pyo3(signature = (inner, probability, *, reverse))]
     fn subsampled(inner: &Self, probability: f64, reverse: bool) -> PyResult<Self> {
-        subsampled(Arc::clone(&inner.0), probability, reverse).map(Self).map_err(raise)
+        subsampled(Arc::clone(&inner.0), probability, reverse).map_err(raise).and_then(Self::checked)
     }
 
     #[staticmethod]
     fn sometimes(inner: &Self, probability: f64) -> PyResult<Self> {
-        Sometimes::new(Arc::clone(&inner.0), probability).map(Self::of).map_err(raise)
+        Self::of(Sometimes::new(Arc::clone(&inner.0), probability))
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from sequences
     fn renyi(orders: Vec<f64>, bounds: Vec<f64>) -> PyResult<Self> {
-        renyi::renyi(&orders, &bounds).map(Self::of).map_err(raise)
+        Self::of(renyi::renyi(&orders, &bounds))
     }
 
     #[staticmethod]
     fn zcdp(rho: f64) -> PyResult<Self> {
-        renyi::zcdp(rho).map(Self::of).map_err(raise)
+        Self::of(renyi::zcdp(rho))
     }
 
     /// Returns bounds on the composition of some rounds as the profile of one round.
@@ -358,7 +364,8 @@ impl RoundProfile {
     fn composed(py: Python<'_>, rounds: Vec<(Self, u64)>, below: bool) -> PyResult<Self> {
         let rounds = rounds_of(rounds);
         let side = if below { Side::Lower } else { Side::Upper };
-        interruptible::call(py, 0, interruptible::remaining(), move |run| composition(&rounds, side, run)).map(Self)
+        interruptible::call(py, 0, interruptible::remaining(), move |run| composition(&rounds, side, run))
+            .and_then(Self::checked)
     }
 
     /// Returns (lower, upper) bounds on δ at one ε.
@@ -367,6 +374,22 @@ impl RoundProfile {
             return Err(errors::DomainError::new_err(format!("epsilon = {epsilon} is outside its domain: finite")));
         }
         Ok(self.0.bounds(epsilon))
+    }
+
+    /// Returns lower and upper bounds on the largest loss as fractions; None if it is infinite or unknown.
+    fn largest_loss(&self) -> Option<(BigRational, BigRational)> {
+        self.0.exact_largest_loss().map(|loss| (loss.at_least, loss.at_most))
+    }
+
+    /// Returns the profile of the pair with both laws exchanged; None if it is not known.
+    fn reversed(&self) -> Option<Self> {
+        reversed(&self.0).map(Self)
+    }
+
+    /// Whether both directions of the pair have this profile.
+    #[getter]
+    fn symmetric(&self) -> bool {
+        matches!(self.0.reversal(), Reversal::Same)
     }
 
     fn __repr__(&self) -> String {

@@ -1,7 +1,9 @@
 //! Pairs of laws on a finite set, such as randomised response.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Two laws on the same finite set: δ(ε) = Σ_i (p_i − e^ε q_i)_+.
@@ -126,6 +128,10 @@ impl Profile for DiscretePair {
             largest.mass = 0.0;
         }
         largest
+    }
+
+    fn reversal(&self) -> Reversal {
+        Reversal::Other(Arc::new(self.reversed()))
     }
 }
 

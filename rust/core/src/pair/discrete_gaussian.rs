@@ -19,7 +19,7 @@
 //! Outcomes beyond 40σ have a probability below e^{−800} together.
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Sums over integers are replaced by integrals from this σ on.
@@ -164,6 +164,11 @@ impl Profile for DiscreteGaussian {
             delta_error: point.delta_error + 2.0 * rounding * (beside.value + beside.error),
             ..point
         }
+    }
+
+    /// The two laws are mirror images.
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }
 

@@ -12,7 +12,8 @@
 //! no more than the rounding times its mass.
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::{decimal, Enclosure, Rational};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The largest shift for which every number of outcomes is exact.
@@ -25,12 +26,14 @@ const MOST_SHIFT: u64 = 1 << 52;
 /// * Guarantee: [`Profile::at_within`] returns values within their stated errors; it grows with the shift.
 /// * Precision: that of ε and d/b, and a few units of rounding.
 /// * Source: Ghosh, Roughgarden & Sundararajan 2012 for the mechanism; the head of this file for the profile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DiscreteLaplace {
     shift: f64,
     scale: f64,
     /// q = e^{−1/b}.
     ratio: f64,
+    /// The shift divided by the decimal of the scale.
+    exact: Rational,
 }
 
 impl DiscreteLaplace {
@@ -49,7 +52,7 @@ impl DiscreteLaplace {
                 return Err(Error::Domain { name, value, allowed: "a positive finite number" });
             }
         }
-        Ok(Self { shift: d, scale, ratio: (-1.0 / scale).exp() })
+        Ok(Self { shift: d, scale, ratio: (-1.0 / scale).exp(), exact: decimal(d) / decimal(scale) })
     }
 
     /// Returns the largest loss d/b, known to u.
@@ -103,6 +106,15 @@ impl Profile for DiscreteLaplace {
             at_most: self.end() * (1.0 + rounding),
             mass: (1.0 - 8.0 * UNIT_ROUNDOFF) / (1.0 + self.ratio),
         }
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        Some(Enclosure::exactly(self.exact.clone()))
+    }
+
+    /// The two laws are mirror images.
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }
 

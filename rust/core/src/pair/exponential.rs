@@ -14,7 +14,8 @@
 //! positive numbers, each known to a few units of rounding, since r is given and r − ε is rounded once.
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::{decimal, Enclosure};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The profile of every mechanism of bounded range r, in both directions.
@@ -71,6 +72,15 @@ impl Profile for Exponential {
     /// Returns r. As ε rises to r, the mass of the outcomes {L > ε} falls to 0, so no mass is known there.
     fn largest_loss(&self) -> LargestLoss {
         LargestLoss { at_least: self.range, at_most: self.range, mass: 0.0 }
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        Some(Enclosure::exactly(decimal(self.range)))
+    }
+
+    /// h is its own reflection: (e^{r/2} − √α)² = α·(e^{r/2} − √(1/α))² + (1 − α)(e^r − 1).
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }
 

@@ -50,6 +50,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::exact::{decimal, Rational};
 use crate::pair::renyi::zcdp_bound;
 use crate::pair::tabulated::Tabulated;
 use crate::run::Run;
@@ -156,7 +157,8 @@ pub fn runs(range: f64, runs: u64, run: &Run) -> Result<Tabulated> {
     }
     points.retain(|point| point.0 < top);
     points.push((top, 0.0));
-    Tabulated::guarantees(&points)
+    let exact = decimal(range) * Rational::from_integer(runs.into());
+    Ok(Tabulated::guarantees(&points)?.ending_at(exact))
 }
 
 /// The values of an upper bound at the nodes, and what does not change from step to step.

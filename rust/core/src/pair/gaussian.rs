@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::pair::mixture::MixturePair;
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The profile `H_{e^ε}(N(sensitivity, σ²)‖N(0, σ²))`, which is that of both directions.
@@ -106,5 +106,10 @@ impl Profile for GaussianPair {
         let above = tail(t, error);
         let below = if x < SERIES { scaled_upper_tail(epsilon, x, error) } else { scaled_density(t, x, error) };
         ProfilePoint::of(above, below)
+    }
+
+    /// The two laws are mirror images.
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }

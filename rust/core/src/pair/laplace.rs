@@ -1,7 +1,8 @@
 //! The Laplace mechanism: a number released with Laplace noise.
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::{decimal, Enclosure, Rational};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// `Lap(0, b)` against `Lap(Δ, b)`, θ = Δ/b: `δ(ε) = 1 − e^{(ε−θ)/2}` for |ε| ≤ θ, `1 − e^ε` below and 0 above.
@@ -10,9 +11,11 @@ use crate::special::UNIT_ROUNDOFF;
 ///   smaller distances (it grows with θ), and it is the same in both directions.
 /// * Precision: a few units of rounding.
 /// * Source: integration of the two densities; e.g. Balle, Barthe & Gaboardi 2018, Theorem 3.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Laplace {
     theta: f64,
+    /// The quotient of the decimals.
+    exact: Rational,
 }
 
 impl Laplace {
@@ -28,7 +31,7 @@ impl Laplace {
                 return Err(Error::Domain { name, value, allowed: "a positive finite number" });
             }
         }
-        Ok(Self { theta: sensitivity / scale })
+        Ok(Self { theta: sensitivity / scale, exact: decimal(sensitivity) / decimal(scale) })
     }
 }
 
@@ -69,6 +72,15 @@ impl Profile for Laplace {
     fn largest_loss(&self) -> LargestLoss {
         let rounding = 2.0 * UNIT_ROUNDOFF;
         LargestLoss { at_least: self.theta * (1.0 - rounding), at_most: self.theta * (1.0 + rounding), mass: 0.5 }
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        Some(Enclosure::exactly(self.exact.clone()))
+    }
+
+    /// The two densities are mirror images.
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }
 

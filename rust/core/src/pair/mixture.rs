@@ -7,11 +7,13 @@
 //! For every half-line, this difference is at most the true δ (which is its maximum over all sets), so an error in τ
 //! costs only the likelihood-ratio defect between the two thresholds; that term is in the returned error.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
 use crate::pair::threshold::guess;
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
@@ -321,5 +323,14 @@ impl Profile for MixturePair {
         }
         let rounding = 4.0 * self.weight_error + UNIT_ROUNDOFF * (8.0 + 4.0 * end.abs());
         LargestLoss { at_least: end - rounding, at_most: end + rounding, mass: 0.0 }
+    }
+
+    /// A pair that is used from some threshold on stands for one of its halves, which has no reversal.
+    fn reversal(&self) -> Reversal {
+        if self.start.is_infinite() {
+            Reversal::Other(Arc::new(self.reversed()))
+        } else {
+            Reversal::Unknown
+        }
     }
 }

@@ -14,10 +14,15 @@
 //! values), [`renyi`] (stated Rényi bounds), [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of
 //! which the output may tell), [`selection`] (the best of a random number of their runs); [`amplification`] (one draw
 //! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
+//! [`check`] has what every profile satisfies.
+//!
+//! A fact of a pair has its home in the pair's file: its largest loss, its reversal, what losses are infinite. Wrappers
+//! derive theirs from the profiles inside. Nobody else knows them.
 
 pub mod allocation;
 pub mod amplification;
 pub mod batch;
+pub mod check;
 mod components;
 pub mod discrete;
 pub mod discrete_gaussian;
@@ -41,6 +46,9 @@ pub mod tabulated;
 mod threshold;
 pub mod truncated;
 
+use std::sync::Arc;
+
+use crate::exact::Enclosure;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 /// One evaluation of a profile at ε, with the error of each number.
@@ -153,5 +161,41 @@ pub trait Profile: Send + Sync + std::fmt::Debug {
     /// Returns the largest loss, where it is known to be bounded.
     fn largest_loss(&self) -> LargestLoss {
         LargestLoss::UNBOUNDED
+    }
+
+    /// Returns the largest loss in rational numbers, where it is known to be bounded.
+    ///
+    /// A pair that is described by decimals whose largest loss follows from them by products and quotients returns it
+    /// exactly; otherwise the enclosure is that of [`Profile::largest_loss`]. No largest loss is negative, since δ(ε) ≥ 1 −
+    /// e^ε > 0 for ε < 0.
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        let largest = self.largest_loss();
+        Enclosure::between(largest.at_least.max(0.0), largest.at_most)
+    }
+
+    /// Returns the profile of the pair (Q, P).
+    fn reversal(&self) -> Reversal {
+        Reversal::Unknown
+    }
+}
+
+/// The profile of a pair whose two laws are exchanged.
+#[derive(Debug, Clone)]
+pub enum Reversal {
+    /// It is the profile itself: H_α(Q‖P) = H_α(P‖Q) for every α.
+    Same,
+    /// It is another profile.
+    Other(Arc<dyn Profile>),
+    /// It is not known, or the profile is a bound that belongs to no pair.
+    Unknown,
+}
+
+/// Returns the profile of the pair (Q, P) for that of (P, Q); `None` if it is not known.
+#[must_use]
+pub fn reversed(profile: &Arc<dyn Profile>) -> Option<Arc<dyn Profile>> {
+    match profile.reversal() {
+        Reversal::Same => Some(Arc::clone(profile)),
+        Reversal::Other(other) => Some(other),
+        Reversal::Unknown => None,
     }
 }

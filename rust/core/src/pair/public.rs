@@ -22,7 +22,7 @@
 //! 1 is exact.
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::participation::counts::sums as law_of_sum;
 use crate::participation::renewal::Renewal;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
@@ -172,6 +172,11 @@ impl Profile for PublicParticipation {
             }
         }
         ProfilePoint::of(above, below)
+    }
+
+    /// It is a mixture of Gaussian pairs, whose laws are mirror images.
+    fn reversal(&self) -> Reversal {
+        Reversal::Same
     }
 }
 

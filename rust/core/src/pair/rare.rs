@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::pair::mixture::MixturePair;
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
 
 /// `(1−p)N(0, σ²) + pN(1, σ²)` against `N(0, σ²)`, or the other direction of the same pair.
@@ -168,6 +168,10 @@ impl Profile for RarePair {
         }
         let (end, rounding) = (-(-self.probability).ln_1p(), 4.0 * UNIT_ROUNDOFF);
         LargestLoss { at_least: end * (1.0 - rounding), at_most: end * (1.0 + rounding), mass: 0.0 }
+    }
+
+    fn reversal(&self) -> Reversal {
+        Reversal::Other(Arc::new(Self { reverse: !self.reverse, ..*self }))
     }
 }
 

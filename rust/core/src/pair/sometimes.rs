@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::Enclosure;
+use crate::pair::{reversed, LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The profile `q·h + (1 − q)(1 − α)₊` of a mechanism with the profile h that is run with probability q.
@@ -64,6 +65,18 @@ impl Profile for Sometimes {
             at_most: inner.at_most.max(0.0),
             // Below a loss of 0 the outcomes of R are among those above ε.
             mass: if inner.at_least > 0.0 { self.probability * inner.mass * (1.0 - 4.0 * UNIT_ROUNDOFF) } else { 0.0 },
+        }
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        self.inner.exact_largest_loss()
+    }
+
+    /// `qQ + (1 − q)R` against `qP + (1 − q)R`.
+    fn reversal(&self) -> Reversal {
+        match reversed(&self.inner) {
+            Some(inner) => Reversal::Other(Arc::new(Self { inner, ..*self })),
+            None => Reversal::Unknown,
         }
     }
 }

@@ -31,7 +31,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::Enclosure;
+use crate::pair::{reversed, LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Where r is below this, h is known well enough without ln r.
@@ -254,6 +255,23 @@ impl Profile for Subsampled {
             0.0
         };
         LargestLoss { at_least, at_most, mass }
+    }
+
+    /// Returns the largest inner loss, mapped. For add no loss is larger than −ln(1 − q), whatever the inner ones are.
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        let Some(inner) = self.inner.exact_largest_loss() else {
+            let largest = self.largest_loss();
+            return Enclosure::between(largest.at_least.max(0.0), largest.at_most);
+        };
+        let (least, most) = inner.doubles();
+        Enclosure::between(self.loss(least, false).max(0.0), self.loss(most, true))
+    }
+
+    /// ((1−q)Q + qP, Q) and (Q, (1−q)Q + qP) are the sampled pairs of (P, Q) for remove and of (Q, P) for add.
+    fn reversal(&self) -> Reversal {
+        let inner = reversed(&self.inner);
+        let other = inner.and_then(|inner| subsampled(inner, self.probability, !self.reverse).ok());
+        other.map_or(Reversal::Unknown, Reversal::Other)
     }
 }
 

@@ -14,10 +14,12 @@
 //! computed are replaced by 0. The probability to be drawn is not rounded in a safe direction, because a user that is
 //! drawn more often may take part less: its error is part of the weights' error.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::laws::Weights;
 use crate::pair::mixture::MixturePair;
-use crate::pair::{larger, Profile, ProfilePoint};
+use crate::pair::{larger, Profile, ProfilePoint, Reversal};
 use crate::participation::counts::{drawn_error, drawn_sums};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
@@ -141,5 +143,9 @@ impl Profile for SummedOutputs {
         };
         let points = self.sums.iter().map(|sum| sum.at_within(epsilon, everywhere).or_trivial(epsilon));
         points.fold(nothing, larger)
+    }
+
+    fn reversal(&self) -> Reversal {
+        Reversal::Other(Arc::new(Self { sums: self.sums.iter().map(MixturePair::reversed).collect() }))
     }
 }

@@ -17,7 +17,8 @@
 //! chord joins points that h is below, and h is convex, so the function is an upper bound on h in every case.
 
 use crate::error::{Error, Result};
-use crate::pair::{LargestLoss, Profile, ProfilePoint};
+use crate::exact::{decimal, Enclosure, Rational};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// How far a stated δ may lie below 1 − e^ε because of its rounding; it is raised to that value.
@@ -36,6 +37,10 @@ const STEEPNESS: f64 = 16.0 * UNIT_ROUNDOFF;
 pub struct Tabulated {
     /// The vertices (ε, δ), with increasing ε and falling δ, convex in e^ε.
     vertices: Vec<(f64, f64)>,
+    /// Whether the points hold for both directions, so that the profile is its own reversal.
+    symmetric: bool,
+    /// The loss from which on δ is 0, if there is one and it is known better than as the decimal of the last vertex.
+    end: Option<Rational>,
 }
 
 impl Tabulated {
@@ -64,7 +69,7 @@ impl Tabulated {
         }
         points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         points.dedup_by(|next, kept| next.0 <= kept.0);
-        Ok(Self { vertices: vertices(&points) })
+        Ok(Self { vertices: vertices(&points), symmetric: false, end: None })
     }
 
     /// Creates the profile of both directions from guarantees (ε, δ) with ε ≥ 0 that hold in both directions.
@@ -85,7 +90,14 @@ impl Tabulated {
         };
         // At ε = 0 the point and its reflection are the same.
         let other = points.iter().filter(|point| point.0 > 0.0).map(reflected);
-        Self::new(other.chain(points.iter().copied()).collect())
+        let profile = Self::new(other.chain(points.iter().copied()).collect())?;
+        Ok(Self { symmetric: true, ..profile })
+    }
+
+    /// Returns the profile, whose δ is 0 from this loss on; the last vertex is that number, rounded up.
+    #[must_use]
+    pub fn ending_at(self, end: Rational) -> Self {
+        Self { end: Some(end), ..self }
     }
 
     /// Returns the value at the vertex before this one, and the part of α = e^{ε_i} that lies between the two.
@@ -166,6 +178,21 @@ impl Profile for Tabulated {
         }
         let (before, whole) = self.before(last);
         LargestLoss { at_least: end, at_most: end, mass: before / whole * (1.0 - STEEPNESS) }
+    }
+
+    /// Returns the loss of the last vertex as a decimal, or the exact one that was stated with the points.
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        let &(loss, value) = self.vertices.last()?;
+        (value <= 0.0).then(|| Enclosure::exactly(self.end.clone().unwrap_or_else(|| decimal(loss))))
+    }
+
+    /// With each point its reflection is one, so that the hull is its own reflection.
+    fn reversal(&self) -> Reversal {
+        if self.symmetric {
+            Reversal::Same
+        } else {
+            Reversal::Unknown
+        }
     }
 }
 

@@ -13,11 +13,13 @@
 //! r by a smaller one is also an upper bound: for s′ < s the pair of s′ is the mixture of the pair of s and of (N(0),
 //! N(0)) with weights s′/s and 1 − s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::laws::binomial;
 use crate::laws::exact::{probabilities, Odds};
 use crate::pair::mixture::MixturePair;
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Below this every r that counts is a node, and from there on nodes are r/32 apart.
@@ -159,6 +161,12 @@ impl Profile for TruncatedPoisson {
         sum.delta_error += rounding * sum.delta;
         sum.slope_error += rounding * sum.slope;
         sum
+    }
+
+    /// The count that is released first has the same law on both data sets.
+    fn reversal(&self) -> Reversal {
+        let terms = self.terms.iter().map(|(weight, pair)| (*weight, pair.reversed())).collect();
+        Reversal::Other(Arc::new(Self { terms, ..*self }))
     }
 }
 

@@ -17,7 +17,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::exact::Enclosure;
+use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::pld::answer::Round;
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
@@ -87,10 +88,39 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Pr
         Care { place: &place, budget: 1e-9 / rounds.len() as f64, ignored, cells: CELLS, highest: 2.0 * reach + 1.0 };
     let law = Law::of_all(laws.iter().zip(rounds.iter().map(|round| round.count)), &care, run)?;
     let law = law.ok_or(Error::Numerics { reason: "rounds without a law" })?;
-    Ok(match side {
+    let bound = match side {
         Side::Upper => from_one(&law),
         Side::Lower => Arc::new(AtLeastTrivial(law.profile())),
-    })
+    };
+    Ok(Arc::new(Composed { bound, rounds: rounds.to_vec() }))
+}
+
+/// A bound on the profile of a composition, with what its rounds say of it.
+#[derive(Debug, Clone)]
+struct Composed {
+    bound: Arc<dyn Profile>,
+    rounds: Vec<Round>,
+}
+
+impl Profile for Composed {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        self.bound.at_within(epsilon, bracket)
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.bound.delta_at_infinity()
+    }
+
+    fn largest_loss(&self) -> LargestLoss {
+        self.bound.largest_loss()
+    }
+
+    /// Losses of rounds add up, and all of them are the largest together.
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        self.rounds
+            .iter()
+            .try_fold(Enclosure::zero(), |sum, round| Some(sum.plus(&round.profile.exact_largest_loss()?, round.count)))
+    }
 }
 
 /// Returns the losses between which a round's mesh lies; it only decides how near the law is to the profile.

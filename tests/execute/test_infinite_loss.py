@@ -1,0 +1,90 @@
+"""Below the probability that the loss is infinite no ε is finite, and the error says from which δ on one is."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.errors import DocumentError
+
+STATED: dict[str, Any] = {"mechanism": {"kind": "stated", "epsilon": 0.1, "delta": 1e-6}, "count": 10}
+GAUSSIAN: dict[str, Any] = {"mechanism": {"kind": "gaussian", "sigma": 10}}
+DRAWN: dict[str, Any] = {
+    "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 5},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 1},
+}
+#: The probability that one of ten losses is infinite.
+TEN = 1 - (1 - Fraction(1, 10**6)) ** 10
+
+
+def certified(*phases: dict[str, Any], **privacy: Any) -> Any:
+    return pyaccount.certify(
+        {"pyaccount": 1, "name": "infinite", "privacy": {"adjacency": "zero-out", **privacy}, "phases": list(phases)}
+    )
+
+
+def refused(*phases: dict[str, Any], **privacy: Any) -> Fraction:
+    """Return the δ that the error names; check its place, its slug and that one δ is named throughout."""
+    with pytest.raises(DocumentError) as raised:
+        certified(*phases, **privacy)
+    (problem,) = raised.value.problems
+    assert problem.slug == "out-of-range"
+    assert problem.path == ("privacy", "delta")
+    assert problem.value == privacy["delta"]
+    named = re.search(r"no ε is finite below δ = (\S+) \(rounded up\)", problem.message)
+    assert named
+    assert f"Give a delta of at least {named[1]}," in problem.message
+    assert f"at least {named[1]} " in str(problem.allowed)
+    return Fraction(Decimal(named[1]))
+
+
+def nearly(named: Fraction, exact: Fraction) -> bool:
+    """Whether a number is an upper bound on another, rounded to six digits."""
+    return exact <= named <= exact * (1 + Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize("epsilon", ["solve", 2])
+@pytest.mark.parametrize("beside", [(), (GAUSSIAN,), (DRAWN,)], ids=["alone", "gaussian", "drawn"])
+def test_a_delta_below_the_mass_at_infinity_is_refused_and_the_least_delta_is_named(
+    epsilon: Any, beside: tuple[dict[str, Any], ...]
+) -> None:
+    assert nearly(refused(STATED, *beside, epsilon=epsilon, delta=1e-6), TEN)
+
+
+@pytest.mark.parametrize(
+    "blank",
+    [
+        {"mechanism": {"kind": "gaussian", "sigma": "solve"}},
+        {**DRAWN, "noise": {"multiplier": "solve"}},
+        {**DRAWN, "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": "solve"}},
+    ],
+    ids=["sigma", "multiplier", "iterations"],
+)
+def test_no_value_of_another_blank_is_blamed(blank: dict[str, Any]) -> None:
+    assert nearly(refused(STATED, blank, epsilon=2, delta=1e-6), TEN)
+
+
+def test_masses_of_several_kinds_and_of_the_best_of_several_points_are_joined() -> None:
+    points = {"kind": "stated", "guarantees": [{"epsilon": 0.1, "delta": 1e-5}, {"epsilon": 1, "delta": 1e-7}]}
+    exact = 1 - (1 - TEN) * (1 - Fraction(1, 10**7)) ** 3
+    assert nearly(refused(STATED, {"mechanism": points, "count": 3}, epsilon="solve", delta=1e-6), exact)
+
+
+def test_the_worst_of_disjoint_parts_counts() -> None:
+    other = {"mechanism": {"kind": "stated", "epsilon": 0.1, "delta": 2e-6}, "count": 10}
+    parts = {"parallel": [{"name": "a", "phases": [STATED]}, {"name": "b", "phases": [other]}]}
+    exact = 1 - (1 - Fraction(2, 10**6)) ** 10
+    assert nearly(refused(parts, epsilon="solve", delta=1e-6), exact)
+
+
+def test_the_delta_that_is_named_has_a_finite_epsilon() -> None:
+    named = float(refused(STATED, epsilon="solve", delta=1e-6))
+    assert 0.9 < certified(STATED, epsilon="solve", delta=named).epsilon <= 1.0 + 1e-4
+    # The last δ below the mass at infinity as a double is refused too, with the same advice.
+    assert refused(STATED, epsilon="solve", delta=float(TEN) * (1 - 1e-9)) == refused(STATED, epsilon=2, delta=1e-6)

@@ -1,0 +1,210 @@
+"""Facts that bound privacy (the largest loss, the reversal) are those of the core's profiles, in their direction."""
+
+from __future__ import annotations
+
+import ast
+import math
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.filters import filter_of
+from pyaccount.plan.rounds import Part, gaussian
+
+INNER = Part("finite", ((0.9, 0.1), (0.5, 0.5)), (("reverse", False),))
+PAIRS = [
+    gaussian(1.0, 0.7),
+    Part("laplace", (1.0, 3.0)),
+    Part("discrete_laplace", (2, 3.0)),
+    Part("discrete_gaussian", (2, 1.5)),
+    Part("exponential", (0.3,)),
+    Part("exponential_runs", (0.1, 3)),
+    Part("guarantees", (((0.1, 0.0),),)),
+    Part("guarantees", (((0.5, 1e-3), (1.0, 1e-6)),)),
+    Part("zcdp", (0.1,)),
+    INNER,
+    Part("poisson", (2, 0.1, 1.0), (("two_sided", False), ("reverse", False))),
+    Part("poisson", (1, 1e-7, 1.0), (("two_sided", False), ("reverse", True))),
+    Part("poisson", (1, 0.1, 1.0), (("two_sided", True), ("reverse", False))),
+    Part("mixture", ((0.2, 0.8), (0.0, 1.0), 0.9), (("reverse", False),)),
+    Part("copies", ("with-replacement", 1, 50, 5, 0, 1.0, 1.0), (("reverse", False),)),
+    Part("truncated_poisson", (50, 6, 0.1, 1.0), (("reverse", False),)),
+    Part("subsampled", (INNER, 0.2), (("reverse", False),)),
+    Part("sometimes", (INNER, 0.2)),
+    Part("subsampled", (Part("composed", ((INNER, 2),), (("below", False),)), 0.2), (("reverse", False),)),
+]
+
+
+@pytest.mark.parametrize("part", PAIRS, ids=lambda part: f"{part.constructor}-{part.arguments[:1]}"[:40])
+def test_a_reversal_is_that_of_the_pair(part: Part) -> None:
+    other = part.reversed()
+    assert other is not None
+    one, reversal = part.build(), other.build()
+    composed = "composed" in repr(part)
+    for epsilon in (-2.0, -0.3, 0.0, 0.05, 0.4, 1.5):
+        alpha = math.exp(epsilon)
+        least, most = one.delta(epsilon)
+        below, above = (1.0 - alpha + alpha * end for end in reversal.delta(-epsilon))
+        # Bounds from above of a composition and of its reversal enclose the same profile from one side only.
+        slack = 1e-3 if composed else 1e-14 * (1.0 + alpha)
+        assert least - slack <= above
+        assert below - slack <= most
+    assert other.reversed() == part or other == part
+
+
+def test_what_belongs_to_no_pair_has_no_reversal() -> None:
+    assert Part("displaced", ("replaced", "fixed-size", 1, 50, 5, 0, 1.0), (("reverse", False),)).reversed() is None
+    assert Part("selection", (INNER, INNER, "geometric", (0.5,)), (("reverse", False),)).reversed() is None
+    # Reversed inside, too: a sample of a pair with two different directions.
+    assert PAIRS[16].reversed() == Part("subsampled", (INNER.reversed(), 0.2), (("reverse", True),))
+
+
+def test_largest_losses_are_exact_where_decimals_give_them() -> None:
+    def of(part: Part) -> Any:
+        return part.build().largest_loss()
+
+    tenth = Fraction(1, 10)
+    for part, loss in [
+        (Part("laplace", (1.0, 3.0)), Fraction(1, 3)),
+        (Part("guarantees", (((0.1, 0.0), (0.05, 1e-3)),)), tenth),
+        (Part("exponential", (0.1,)), tenth),
+        (Part("exponential_runs", (0.1, 3)), 3 * tenth),
+        (Part("discrete_laplace", (1, 10.0)), tenth),
+        (Part("sometimes", (Part("exponential", (0.1,)), 0.3)), tenth),
+        (Part("composed", ((Part("exponential", (0.1,)), 3),), (("below", False),)), 3 * tenth),
+    ]:
+        assert of(part) == (loss, loss)
+    assert of(gaussian(1.0, 1.0)) is None
+    for part, loss in [(INNER, math.log(0.9 / 0.5)), (INNER.reversed(), math.log(0.5 / 0.1))]:
+        assert part is not None
+        least, most = of(part)
+        assert loss - 1e-14 <= least <= loss + 1e-14
+        assert loss - 1e-14 <= most <= loss + 1e-14
+    # ln(1 − q + q·e^ℓ), and −ln(1 − q + q·e^−ℓ).
+    for reverse, mapped in [(False, math.log1p(0.2 * 0.8)), (True, -math.log1p(0.2 * (0.2 - 1.0)))]:
+        inner = INNER if not reverse else INNER.reversed()
+        assert inner is not None
+        least, most = of(Part("subsampled", (inner, 0.2), (("reverse", reverse),)))
+        assert float(least) == pytest.approx(mapped, rel=1e-13)
+        assert float(most) == pytest.approx(mapped, rel=1e-13)
+
+
+def survey(**privacy: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": "survey",
+        "privacy": {"adjacency": "zero-out", **privacy},
+        "phases": [
+            {
+                "mechanism": {
+                    "kind": "randomized-response",
+                    "values": 2,
+                    "truth_probability": 0.9,
+                    "empty_record": "uniform",
+                }
+            },
+            {"mechanism": {"kind": "exponential", "epsilon": 6}},
+        ],
+    }
+
+
+def test_the_largest_loss_of_both_directions_bounds_the_guarantee() -> None:
+    # An answer is kept with .9 or .1 with the record, and .5 without. The other mechanism chooses between two candidates
+    # whose logarithmic odds the record moves by 6, from any place.
+    certificate = pyaccount.certify(survey(epsilon="solve", delta=1e-9))
+    answers = [(Fraction(1, 10), Fraction(1, 2)), (Fraction(9, 10), Fraction(1, 2))]
+
+    def choices(place: float) -> list[tuple[Fraction, Fraction]]:
+        moved, still = Fraction(math.exp(place + 6.0)), Fraction(math.exp(place))
+        return [(moved / (1 + moved), still / (1 + still)), (1 / (1 + moved), 1 / (1 + still))]
+
+    def delta(epsilon: float) -> float:
+        """Return the largest δ of both orders of the two data sets, over the four outcomes and some places."""
+        alpha = Fraction(math.exp(epsilon))
+        both = []
+        for one, place in product((0, 1), (-12.0, -8.0, -6.43, -3.0, 0.43, 3.0)):
+            pairs = [(a[one] * c[one], a[1 - one] * c[1 - one]) for a in answers for c in choices(place)]
+            both.append(sum((max(p - alpha * q, Fraction(0)) for p, q in pairs), Fraction(0)))
+        return float(max(both))
+
+    assert delta(6.58779) > 0.08
+    for epsilon in (0.0, 1.0, 3.0, 6.0, 6.58779, 7.0, 7.5):
+        assert certificate.profile.delta(epsilon).upper >= delta(epsilon)
+    assert certificate.epsilon >= 7.609
+    assert delta(certificate.epsilon) <= 1e-9
+    at_zero = pyaccount.certify(survey(epsilon="solve", delta=0)).epsilon
+    assert math.log(5.0) + 6.0 <= at_zero <= math.log(5.0) + 6.0 + 1e-12
+
+
+def log_moment(p: list[float], q: list[float], order: float) -> float:
+    return math.log(math.fsum(a**order * b ** (1.0 - order) for a, b in zip(p, q, strict=True))) / (order - 1.0)
+
+
+@pytest.mark.parametrize(("keep", "values"), [(0.99, 2), (0.05, 10), (0.5, 3)])
+def test_filters_charge_randomized_response_for_both_directions(keep: float, values: int) -> None:
+    mechanism = {
+        "kind": "randomized-response",
+        "values": values,
+        "truth_probability": keep,
+        "empty_record": "uniform",
+    }
+    document = pyaccount.load(
+        {
+            "pyaccount": 1,
+            "name": "answers",
+            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
+            "mechanism": mechanism,
+        }
+    )
+    with_record = [keep] + [(1.0 - keep) / (values - 1)] * (values - 1)
+    without = [1.0 / values] * values
+    orders = [1.0 + 10.0 ** (k / 4.0) for k in range(-12, 9)]
+    least = max(
+        log_moment(p, q, order) / order for order in orders for p, q in [(with_record, without), (without, with_record)]
+    )
+    (charged,) = filter_of({"rho": 10.0}).cost(document)
+    assert charged >= least
+    # δ of N(μ, 1) against N(0, 1) is at least that of the answers, at every loss.
+    (square,) = filter_of({"mu": 10.0}).cost(document)
+    mu = math.sqrt(square)
+    phi = lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0))  # noqa: E731
+    for epsilon in (k / 10.0 for k in range(60)):
+        of_gaussian = phi(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2.0 - epsilon / mu)
+        for p, q in [(with_record, without), (without, with_record)]:
+            answers = math.fsum(max(a - math.exp(epsilon) * b, 0.0) for a, b in zip(p, q, strict=True))
+            assert of_gaussian >= answers - 1e-12
+
+
+#: Modules that match on the names of profiles, and why they may: none derives a largest loss or a symmetry from them.
+MATCHING = {
+    "plan/rounds.py": "makes profiles, and merges rounds that are Gaussian, of bounded range, or known by divergences",
+    "plan/alike.py": "groups nearly alike rounds",
+    "plan/replaced.py": "reads the one Gaussian round that it was promised",
+    "execute/unamplified.py": "asks whether the answer has a closed form",
+    "filters/base.py": "words of refusals, and composed rounds one by one",
+    "filters/choosing.py": "chooses the Gaussian filter for Gaussian rounds",
+    "filters/cut.py": "rounds whose divergences are stated have no losses to cut",
+    "filters/gaussian.py": "μ of Gaussian rounds and of runs of bounded range",
+    "filters/renyi.py": "ρ of Gaussian rounds and of runs of bounded range",
+    "filters/divergences.py": "divergences in closed form",
+    "filters/profiles.py": "the Gaussian pair that dominates the tail of a loss",
+}
+
+
+def test_no_other_module_reads_the_names_of_profiles() -> None:
+    package = Path(pyaccount.__file__).parent
+    found = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr == "constructor"
+                and "part" in ast.unparse(node.value).lower()
+            ):
+                found.add(str(path.relative_to(package)))
+    assert found <= set(MATCHING)
+    assert set(MATCHING) - found <= {"plan/rounds.py"}
