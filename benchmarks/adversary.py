@@ -3,11 +3,11 @@
     python benchmarks/adversary.py --cases 5000 --seed 1       # a night
     python benchmarks/adversary.py --only "select geometric"   # one kind
 
-Kinds are drawn in turn, alone and in compositions of up to five phases, with random parameters, adjacencies and groups.
-Their laws, or those of cells of their outputs, are enumerated in both orders of the two data sets (`adversaries/`). Every δ
-that is found so is a lower bound on the true one: a certificate, a price of a filter or a divergence below it is wrong. Lower ends are compared where
-the worst data sets are known to be among those that were built. The exit code is 1 if something was refuted; each violation is
-printed with its document, and can be had again by its kind and seed.
+Kinds are drawn in turn, alone and in compositions of up to five phases, with random parameters, adjacencies and groups. Their
+laws, or those of cells of their outputs, are enumerated in both orders of the two data sets (`adversaries/`). Every δ that is
+found so is a lower bound on the true one: a certificate, a price of a filter or a divergence below it is wrong. Lower ends are
+compared where the worst data sets are known to be among those that were built. The exit code is 1 if something was refuted; each
+violation is printed with its document, and can be had again by its kind and seed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def gaussian(p: Sums, q: Sums, noise: float | Sequence[float] = 1.0, base: Sums 
         edges.append(_edges(means[0], means[-1], noises[axis], number))
     masses = [_mixture(sums, edges, noises) for sums in laws]
     low = high = None
-    if size == 1 and base is None:
+    if size == 1:
         low, high = _inside(p, q, edges[0], noises[0])
     made = Law(masses[0], masses[1], ERROR * size, low, high, masses[2] if base is not None else None)
     return merged(positive(made), 1500)

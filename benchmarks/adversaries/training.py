@@ -74,7 +74,10 @@ def poisson(at: Setting) -> Component:
 
     def one(rate: float, sigma: float, record: float = 1.0) -> Law:
         counts = binomial(at.group * draws, fraction(rate))
-        return gaussian(sums(counts, record), sums(counts, -record) if at.replaced else {(0.0,): 1.0}, sigma)
+        nothing: Sums = {(0.0,): 1.0}
+        if at.replaced:
+            return gaussian(sums(counts, record), sums(counts, -record), sigma, nothing)
+        return gaussian(sums(counts, record), nothing, sigma)
 
     if shape == "schedule":
         rounds = at.rng.randint(1, 5)
@@ -277,10 +280,15 @@ def ordered(at: Setting) -> Component:
     if at.rng.random() < 0.6:
         sampler |= {"max_participations": most, "min_separation": apart}
     taken = min(most, -(-rounds // apart)) if len(sampler) > 1 else rounds
-    move = at.group * (2.0 if at.replaced else 1.0)
     body = run(sampler, {"iterations": rounds}, {"multiplier": noise})
-    law = gaussian({(move * math.sqrt(taken),): 1.0}, {(0.0,): 1.0}, noise)
-    return attained(body, law, power(gaussian({(move,): 1.0}, {(0.0,): 1.0}, noise), taken))
+    nothing: Sums = {(0.0,): 1.0}
+
+    def moved(size: float) -> Law:
+        if at.replaced:
+            return gaussian({(size,): 1.0}, {(-size,): 1.0}, noise, nothing)
+        return gaussian({(size,): 1.0}, nothing, noise)
+
+    return attained(body, moved(at.group * math.sqrt(taken)), power(moved(float(at.group)), taken))
 
 
 def ordered_laplace(at: Setting) -> Component:

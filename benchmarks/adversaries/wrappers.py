@@ -36,11 +36,6 @@ def _choices(at: Setting, phases: list[Component], number: int) -> list[Law]:
     return [first, *(products([at.rng.choice(one.pairs) for one in phases], 1500) for _ in range(number - 1))]
 
 
-def _without(law: Law) -> bool:
-    """Whether the neighbour of the record's data set is the data set without it, so that undrawn records leave its outcomes."""
-    return law.base is None
-
-
 def on_sample(builders: dict[str, Builder]) -> Builder:
     """Return the builder of phases on one sample, or of a mechanism on a sample of its own."""
 
@@ -86,14 +81,31 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
 
 
 def _of_replaced(at: Setting, body: Body, phases: list[Component], rate: float, count: int) -> Component:
-    """Return the pairs of a replaced record of training runs and of answers: the record that takes its place is as none."""
+    """Return the pairs of a replaced record of training runs and of answers.
+
+    A run without the record has the sums of the other records. One value of all records may be that with either of the two.
+    """
     if any(
         one.body.get("mechanism", {}).get("kind") != "randomized-response" for one in phases if "mechanism" in one.body
     ):
         raise Impossible
-    laws = _choices(at, phases, 2)
-    pairs = tuple(power(sampled(law, rate, shows=False), count) for law in laws)
-    return Component(body, pairs)
+    pairs = []
+    for with_first in (False, True):
+        filled = [_with_base(one, with_first) for one in phases]
+        for law in _choices(at, filled, 2):
+            pairs.append(power(sampled(law, rate, shows=False, base=law.base), count))
+    return Component(body, tuple(pairs))
+
+
+def _with_base(one: Component, with_first: bool) -> Component:
+    """Return the component with the law of a run without the record, which answers have as with one of the two records."""
+    if "mechanism" in one.body:
+        laws = tuple(replace(law, base=law.p if with_first else law.q) for law in one.pairs)
+        return Component(one.body, laws)
+    laws = tuple(law for law in one.pairs if law.base is not None)
+    if not laws:
+        raise Impossible
+    return Component(one.body, laws)
 
 
 Generating = Callable[[mpf], mpf]
