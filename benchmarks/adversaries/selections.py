@@ -73,7 +73,7 @@ def noisy(utilities: list[float]) -> list[float]:
     return out
 
 
-def _pairs(at: Setting, select: Select, reach: float, monotone: bool, most: int) -> list[Law]:
+def pairs(at: Setting, select: Select, reach: float, monotone: bool, most: int) -> list[Law]:
     """Return the laws of utilities of which each changes by at most the sensitivity, all in one direction if monotone.
 
     `reach` is the largest change for one record, in units of the scale.
@@ -117,7 +117,7 @@ def _described(at: Setting, kind: str, **more: str) -> tuple[Component, float, f
 
 def _selection(at: Setting, kind: str, select: Select, most: int, **more: str) -> Component:
     described, sensitivity, scale, monotone = _described(at, kind, **more)
-    return Component(described.body, tuple(_pairs(at, select, sensitivity / scale, monotone, most)))
+    return Component(described.body, tuple(pairs(at, select, sensitivity / scale, monotone, most)))
 
 
 def exponential(at: Setting) -> Component:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from adversaries.cells import gaussian, laplace
 from adversaries.component import Component, Setting
 from adversaries.judging import Judge, gaussian_delta
 from adversaries.kinds import BUILDERS, SAMPLED, expected
-from adversaries.laws import adaptive, power, product
+from adversaries.laws import adaptive, finite, power, product
 
 #: The first seed of cases. Other seeds are for the nights.
 SEED = 40
@@ -34,16 +33,13 @@ def test_every_kind_has_an_adversary() -> None:
 
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_nothing_is_refuted(kind: str) -> None:
-    begun, seeds = time.process_time(), range(SEED, SEED + (1 if kind in SLOW else 5))
-    for seed in seeds:
+    for seed in range(SEED, SEED + (1 if kind in SLOW else 3)):
         case = next(one for k in range(60) if (one := drawn(seed + 1_000_003 * k, kind)) is not None)
         # Compositions are left to the nights, but for a few.
         if len(case.phases) == 1 or (kind in COMPOSED and len(case.phases) == 2):
             result = Judge(case).run()
             assert not result.failed
             assert [one.line for one in result.violations] == []
-        if time.process_time() - begun > 1.0:
-            break
 
 
 def test_the_adversary_attains_what_is_exact() -> None:
@@ -114,3 +110,20 @@ def test_choosing_after_looking_is_no_worse_for_the_adversary() -> None:
     )
     fixed = max(product(first, other).least(1.0) for other in choices)
     assert adaptive(first, choices, 1.0).least(1.0) >= fixed * (1.0 - 1e-9)
+
+
+def test_an_empty_record_that_answers_beside_a_selection() -> None:
+    # Both directions once had the largest loss of one: ε = 6.58779 was certified, and explicit data sets have δ above 0.04 there.
+    at = Setting(random.Random(1), "zero-out")
+    answers = {"kind": "randomized-response", "values": 2, "truth_probability": 0.9, "empty_record": "uniform"}
+    selection = selections.pairs(at, selections.gumbel, 3.0, monotone=False, most=12)
+    response = finite([0.9, 0.1], [0.5, 0.5])
+    laws = tuple(product(response, law) for law in selection)
+    phases = (
+        Component({"mechanism": answers}, (response,), True, response),
+        Component({"mechanism": {"kind": "exponential", "epsilon": 6}}, tuple(selection)),
+    )
+    assert max(law.reversed().least(6.58779) for law in laws) > 0.04
+    result = Judge(Case(0, "answers", "zero-out", 1, phases, laws, False)).run()
+    assert not result.failed
+    assert [one.line for one in result.violations] == []
