@@ -1,0 +1,285 @@
+"""What pyaccount says of a case beside what adversaries attain: profiles, guarantees, ends at δ = 0, the prices of filters."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+
+import pyaccount
+from adversaries.cases import Case
+from adversaries.kinds import SAMPLED
+from adversaries.laws import Law
+from pyaccount.errors import DocumentError, LimitError, PyaccountError
+from pyaccount.execute.engine import Engine, Question
+from pyaccount.filters import BasicFilter, ConcentratedFilter, GaussianFilter
+from pyaccount.filters.cut import cut_costs
+from pyaccount.filters.renyi import divergences_of
+from pyaccount.plan.compiling import compile_document
+
+ORDERS = (1.01, 1.3, 1.5, 2.0, 2.5, 3.0, 5.0, 8.0, 16.0, 33.0, 128.0)
+#: Orders at which sup D_a/a is looked for.
+CONCENTRATED = tuple(1.0 + 2.0 ** (k / 3.0) for k in range(-21, 25))
+#: Relative margins for the rounding of comparisons.
+SAME, ROUGH = 1e-10, 1e-6
+#: Values of δ near which profiles are asked.
+LEVELS = (0.5, 1e-1, 1e-2, 1e-4, 1e-7, 1e-11)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A statement that a pair of data sets refutes."""
+
+    case: Case
+    document: dict[str, Any]
+    what: str
+    stated: float
+    truth: float
+
+    @property
+    def line(self) -> str:
+        return f"{self.what}: stated {self.stated:.12g}, truth {self.truth:.12g}"
+
+
+@dataclass
+class Result:
+    """The violations of a case, how many statements were compared, and what was refused and why."""
+
+    violations: list[Violation] = field(default_factory=list)
+    compared: int = 0
+    #: The largest share of an upper bound on δ, between 1e-9 and 0.9, that some data sets attain: how sharp the adversary is.
+    closest: float = 0.0
+    refused: list[str] = field(default_factory=list)
+    failed: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+
+
+class Judge:
+    """All comparisons of one case."""
+
+    def __init__(self, case: Case, prices: bool = True, time_limit: float = 10.0) -> None:
+        self.case, self.prices, self.limit = case, prices, time_limit
+        self.result = Result()
+        self.quick = case.kind not in SAMPLED and (len(case.phases) > 1 or case.seed % 6 != 0)
+        # Directions are those of a record that is removed, and added; a replacement has only one.
+        self.remove = case.laws
+        self.add = tuple(law.reversed() for law in case.laws)
+        self.both = (*self.remove, *self.add)
+        self.document: dict[str, Any] = {}
+
+    def run(self) -> Result:
+        losses = [law.largest_loss() for law in self.both]
+        largest = max(losses)
+        points = sorted({0.0, *(_rounded(self._at(level)) for level in LEVELS)})
+        bounded = math.isfinite(largest) and largest < 200.0
+        if bounded:
+            points = sorted({*points, _rounded(largest * 0.999), _rounded(largest * 0.9)})
+        points = [one for one in points if 0.0 <= one < 1e3]
+        # Below what no finite ε undercuts there is nothing to solve for.
+        never = self._least(self.both, 1e3)
+        levels = [one for one in (*LEVELS, 1e-30) if one > 1.1 * never] or [0.5 + 0.5 * never]
+        self._certify({"epsilon": "solve", "delta": levels[self.case.seed % len(levels)]}, points)
+        if self.case.seed % 3 == 0:
+            at = points[self.case.seed // 3 % len(points)]
+            self._certify({"epsilon": at, "delta": "solve"}, points[:1])
+        if bounded and never == 0.0:
+            self._certify({"epsilon": "solve", "delta": 0}, points[:1])
+        if self.prices and self.document:
+            self._filters(self.document)
+        return self.result
+
+    def _at(self, level: float) -> float:
+        """Return an ε at which the largest δ is about a level."""
+        low, high = 0.0, 1.0
+        while self._least(self.both, high) > level and high < 1e4:
+            low, high = high, 2.0 * high
+        for _ in range(20):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._least(self.both, middle) > level else (low, middle)
+        return low
+
+    @staticmethod
+    def _least(laws: tuple[Law, ...], epsilon: float) -> float:
+        return max(law.least(epsilon) for law in laws)
+
+    def _most(self, epsilon: float) -> float | None:
+        """Return an upper bound on the largest δ of all data sets; None if none is known."""
+        if not self.case.worst:
+            return None
+        values = [law.most(epsilon) for law in self.both]
+        return None if any(value is None for value in values) else max(value for value in values if value is not None)
+
+    def _certify(self, privacy: dict[str, Any], points: list[float]) -> None:
+        # A profile of a certificate is computed together with a curve, which takes most of the time: most cases ask the engine.
+        asked = [] if self.quick else points
+        document = self.case.document(privacy=privacy, accounting={"profile": asked})
+        try:
+            data = pyaccount.certify(document, threads=1, time_limit=self.limit).data
+        except DocumentError as error:
+            self.result.refused.append(f"{error.problems[0].slug}: {error.problems[0].message}"[:160])
+            return
+        except LimitError:
+            self.result.refused.append("limit: no answer in time")
+            return
+        except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
+            self.result.failed.append((document, f"{type(error).__name__}: {error}".replace("\n", " ")[:400]))
+            return
+        self.document = self.document or document
+        guarantee = data.guarantee
+        self._upper(document, "guarantee", self.both, guarantee.epsilon, guarantee.delta)
+        if guarantee.delta == 0.0:
+            loss = max(law.largest_loss() for law in self.both)
+            self._compare(document, "ε at δ = 0", guarantee.epsilon, loss * (1.0 - SAME), upper=True)
+        else:
+            self._attained(document, "guarantee, lower ε", guarantee.epsilon_lower * (1.0 - 1e-9), guarantee.delta)
+        self._attained(document, "guarantee, lower δ", guarantee.epsilon, guarantee.delta_lower)
+        for point in data.profile:
+            self._upper(document, f"profile δ({point.epsilon})", self.both, point.epsilon, point.delta)
+            self._attained(document, f"profile, lower δ({point.epsilon})", point.epsilon, point.delta_lower)
+        if self.case.adjacency != "replace-one":
+            for name, laws in (("remove", self.remove), ("add", self.add)):
+                side = getattr(data.directions, name)
+                self._upper(document, f"direction {name}", laws, side.epsilon, guarantee.delta)
+                self._upper(document, f"direction {name}", laws, guarantee.epsilon, side.delta)
+                for point in side.profile:
+                    self._upper(document, f"direction {name}, δ({point.epsilon})", laws, point.epsilon, point.delta)
+        self._records(document, data)
+        if self.quick:
+            self._asked(document, points)
+
+    def _asked(self, document: dict[str, Any], points: list[float]) -> None:
+        """Compare the engine's δ at these ε, with which claims and filters are decided."""
+        bounds = compile_document(pyaccount.load(document)).at().bounds()
+        engine = Engine(threads=1, time_limit=self.limit)
+        try:
+            answers = engine.ask_all([(bounds, Question(epsilon, None, 0.05)) for epsilon in points])
+        except LimitError:
+            self.result.refused.append("limit: no answer in time")
+            return
+        except (PyaccountError, ArithmeticError) as error:
+            self.result.failed.append((document, f"engine: {type(error).__name__}: {error}"[:400]))
+            return
+        for epsilon, answer in zip(points, answers, strict=True):
+            self._upper(document, "engine", self.both, epsilon, answer.upper)
+            self._attained(document, "engine, lower", epsilon, answer.lower)
+            if self.case.adjacency != "replace-one":
+                for name, laws in (("remove", self.remove), ("add", self.add)):
+                    self._upper(document, f"engine, {name}", laws, epsilon, answer.directions[name].upper)
+
+    def _records(self, document: dict[str, Any], data: Any) -> None:
+        """Compare what is said of records of a kind, where the document has one phase, which names them."""
+        if len(self.case.phases) != 1:
+            return
+        named = self.case.phases[0].records
+        for record in data.records or ():
+            for name, laws in named.items():
+                if getattr(record, "name", None) == name or name in str(getattr(record, "records", "")):
+                    both = (*laws, *(law.reversed() for law in laws))
+                    self._upper(document, f"records of {name}", both, record.epsilon, data.guarantee.delta)
+
+    def _upper(self, document: dict[str, Any], what: str, laws: tuple[Law, ...], epsilon: float, delta: float) -> None:
+        truth = self._least(laws, epsilon) * (1.0 - SAME)
+        if 1e-9 < delta < 0.9:
+            self.result.closest = max(self.result.closest, truth / delta)
+        self._compare(document, f"{what}: δ({epsilon!r})", delta, truth, upper=True)
+
+    def _attained(self, document: dict[str, Any], what: str, epsilon: float, delta: float) -> None:
+        if delta <= 1e-250 or (epsilon <= 0.0 and "lower ε" in what):
+            return
+        most = self._most(epsilon)
+        if most is not None:
+            self._compare(document, f"{what}: δ({epsilon!r}) ≥", delta, most * (1.0 + ROUGH) + 1e-300, upper=False)
+
+    def _compare(self, document: dict[str, Any], what: str, stated: float, truth: float, *, upper: bool) -> None:
+        self.result.compared += 1
+        if (truth > stated + 1e-300) if upper else (truth < stated):
+            self.result.violations.append(Violation(self.case, document, what, stated, truth))
+
+    def _filters(self, document: dict[str, Any]) -> None:
+        read = pyaccount.load(document)
+        for name, price in (
+            ("renyi", self._renyi), ("zcdp", self._zcdp), ("gaussian", self._gaussian), ("basic", self._basic),
+            ("cut", self._cut),
+        ):  # fmt: skip
+            try:
+                with _alarm(self.limit):
+                    price(document, read)
+            except TimeoutError:
+                self.result.failed.append((document, f"{name} price: no answer in {self.limit:g} s"))
+            except DocumentError as error:
+                self.result.refused.append(f"{name}: {error.problems[0].slug}")
+            except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
+                self.result.failed.append((document, f"{name} price: {type(error).__name__}: {error}"[:400]))
+
+    def _renyi(self, document: dict[str, Any], read: Any) -> None:
+        for order in ORDERS[self.case.seed % 3 :: 3]:
+            try:
+                (price,) = divergences_of(read, (order,))
+            except DocumentError as error:
+                self.result.refused.append(f"renyi: {error.problems[0].slug}")
+                continue
+            truth = max(law.divergence(order) for law in self.both)
+            self._compare(document, f"Rényi divergence of order {order}", price, truth * (1.0 - SAME), upper=True)
+
+    def _zcdp(self, document: dict[str, Any], read: Any) -> None:
+        (price,) = ConcentratedFilter(1.0).cost(read)
+        truth = max(law.divergence(order) / order for law in self.both for order in CONCENTRATED)
+        truth = max(truth, *(law.kullback_leibler() for law in self.both))
+        self._compare(document, "ρ of the filter for zCDP", price, truth * (1.0 - SAME), upper=True)
+
+    def _gaussian(self, document: dict[str, Any], read: Any) -> None:
+        (square,) = GaussianFilter(1.0).cost(read)
+        mu = math.sqrt(square)
+        for level in (0.9, *LEVELS, 1e-20):
+            epsilon = self._at(level)
+            delta = gaussian_delta(mu, epsilon)
+            what = f"μ = {mu:.6g} of the Gaussian filter: δ({epsilon:.6g})"
+            self._compare(document, what, delta, self._least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
+
+    def _basic(self, document: dict[str, Any], read: Any) -> None:
+        epsilon, delta = BasicFilter(1.0, 0.5).cost(read)
+        self._upper(document, "price of the filter in (ε, δ) terms", self.both, epsilon, delta)
+
+    def _cut(self, document: dict[str, Any], read: Any) -> None:
+        """A cut pays for larger losses with δ: (1 − e^{ε−L})_+ is at most κ e^{(a−1)(L−ε)} for the others."""
+        orders, cut = (2.0, 4.0, 16.0), (0.3, 1.0, 3.0)[self.case.seed % 3]
+        *left, large = cut_costs(read, orders, cut)
+        for epsilon in (0.0, 0.5 * cut, cut, 2.0 * cut):
+            for order, price in zip(orders, left, strict=True):
+                log = (order - 1.0) * (price - epsilon) + (order - 1.0) * math.log1p(-1.0 / order) - math.log(order)
+                bound = large + math.exp(min(log, 5.0))
+                what = f"cut at {cut}, order {order}: δ({epsilon})"
+                self._compare(document, what, bound, self._least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError after that long; prices have no limit of their own."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Return δ of N(μ, 1) against N(0, 1)."""
+    if mu <= 0.0:
+        return 0.0
+    one = float(np.exp(log_ndtr(-epsilon / mu + mu / 2.0)))
+    return max(0.0, one - float(np.exp(min(0.0, epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))))))
+
+
+def _rounded(epsilon: float) -> float:
+    return float(f"{epsilon:.4g}")
