@@ -118,14 +118,14 @@ def lines_of(file: BinaryIO, largest: int) -> Iterator[str]:
                 yield kept
 
 
-def file_inside(folder: Path, name: str, *, others: Sequence[Path] = ()) -> InsideFile:
+def file_inside(folder: Path, name: str, *, further: Sequence[Path] = ()) -> InsideFile:
     """Return the file or folder that a document in `folder` names, with links resolved.
 
-    It lies in that folder or below, or in one of the `others`; a relative name is looked for in each of them in turn. Otherwise
+    It lies in that folder or below, or in one of the `further`; a relative name is looked for in each of them in turn. Otherwise
     `ValueError` is raised. A document from another author must not cause files to be read that were not supplied with it: by an
     absolute path, a path that leads upwards, or a link.
     """
-    roots = [Path(os.path.realpath(one)) for one in (folder, *others)]
+    roots = [Path(os.path.realpath(one)) for one in (folder, *further)]
     paths = [Path(os.path.realpath(start / name)) for start in roots]
     inside = [InsideFile(root, path) for path in paths for root in roots if path.is_relative_to(root)]
     for found in inside:
@@ -135,7 +135,7 @@ def file_inside(folder: Path, name: str, *, others: Sequence[Path] = ()) -> Insi
     for found in inside:
         if found.path == paths[0]:
             return found
-    allowed = ", or in a folder that is allowed" if others else ""
+    allowed = ", or in a folder that is allowed" if further else ""
     raise ValueError(f"leads out of {roots[0]}: what is read for a document lies in its own folder or below{allowed}")
 
 

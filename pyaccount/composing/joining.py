@@ -213,7 +213,7 @@ def _accounting(sources: list[Composable]) -> dict[str, Any]:
 
 
 def _where(sources: list[Composable]) -> tuple[Path, tuple[str, ...]] | None:
-    """Return the folder of the files that the documents name, and the others in which they may lie; None if they name none.
+    """Return the folder of the files that the documents name, and the further ones in which they may lie; None if they name none.
 
     Raises `DocumentError` if these differ, since a document looks for its files in one folder, and in the same other ones.
     """
@@ -225,8 +225,8 @@ def _where(sources: list[Composable]) -> tuple[Path, tuple[str, ...]] | None:
             named.setdefault((Path(os.path.realpath(folder)), document.folders), source)
     if len(named) > 1:
         folders = " and ".join(
-            f"of {source.label} in {', '.join(map(str, (folder, *others)))}"
-            for (folder, others), source in named.items()
+            f"of {source.label} in {', '.join(map(str, (folder, *further)))}"
+            for (folder, further), source in named.items()
         )
         last = [*named.values()][-1]
         message = (

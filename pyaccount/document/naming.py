@@ -13,24 +13,24 @@ from pyaccount.errors import DocumentError
 from pyaccount.files import InsideFile, file_inside
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.document.views import Mechanism
     from pyaccount.errors import Path, Problem
 
 
-def named_file(document: Document, path: Path, name: str) -> InsideFile:
+def named_file(document: Mechanism, path: Path, name: str) -> InsideFile:
     """Return the file that a document names at a path: in the document's folder, or in one of those that are allowed.
 
     Without a file of its own, the folder of a document is the working folder. Raises `DocumentError` for a file elsewhere.
     """
     folder = FilePath(document.file).parent if document.file is not None else FilePath()
     try:
-        return file_inside(folder, name, others=[FilePath(one) for one in document.folders])
+        return file_inside(folder, name, further=[FilePath(one) for one in document.folders])
     except ValueError as error:
         message = f"{error}: put the file there, or allow its folder (`--folder DIR`, `folders=`)"
         raise DocumentError([document.problem("outside-folder", path, message)]) from error
 
 
-def outside(document: Document) -> list[Problem]:
+def outside(document: Mechanism) -> list[Problem]:
     """Return the problems of the files that a document names elsewhere."""
     found: list[Problem] = []
     for body in document.every_body():
@@ -42,7 +42,7 @@ def outside(document: Document) -> list[Problem]:
     return found
 
 
-def named_files(document: Document) -> list[FilePath]:
+def named_files(document: Mechanism) -> list[FilePath]:
     """Return the paths of the files that a document names, with links resolved."""
     return [
         named_file(document, path, name).path for body in document.every_body() for path, name in body.files().items()

@@ -310,7 +310,7 @@ def _listed(  # noqa: PLR0913, PLR0917 - an entry of a list, and where its file 
         raise DocumentError([located(root, problem)])
     own = File(file or "").parent
     try:
-        inside = file_inside(own, node.value, others=[File(one) for one in folders])
+        inside = file_inside(own, node.value, further=[File(one) for one in folders])
     except ValueError as error:
         message = f"{error}: put the document there, or allow its folder (`--folder DIR`, `folders=`)"
         raise DocumentError([located(root, Problem("outside-folder", message, path))]) from error
