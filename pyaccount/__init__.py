@@ -282,6 +282,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
+    folders: Sequence[str | os.PathLike[str]] = (),
 ) -> Sweep:
     """Certify a document for every combination of the values under `vary:`, or each of several documents (`docs/runs.md`).
 
@@ -295,6 +296,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
         store: As for `certify`; cells that are finished there are not computed again.
         store_errors: As for `certify`.
         cluster: As for `certify`.
+        folders: As for `load`; the documents that a sweep lists may lie there too.
 
     Returns a table of the cells. A cell that fails or is stopped is among its `failures`, and the others are certified all the
     same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`,
@@ -308,7 +310,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 
-    threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
+    threads, grid = threads_of(threads), load_grid(source, overrides=overrides, folders=folders)
     checked_size(grid, most, "most=")
     with _reported(progress) as report, opened(cluster) as there:
         how = SweepOptions(
@@ -479,7 +481,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     any_subject: bool = False,
     threads: int = 0,
     time_limit: float | str | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    folders: Sequence[str | os.PathLike[str]] = (),
     same_version: bool = False,
     seed: int | Literal["new"] | None = None,
     progress: bool = False,
@@ -494,7 +496,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
         any_subject: Accept an attestation about any files, instead of `subjects`.
         threads: As for `certify`.
         time_limit: As for `certify`.
-        folder: The folder of the files that the document names; by default that of the certificate.
+        folders: Where the files that the document names may lie, besides the folder of the certificate.
         same_version: Accept only a certificate that names this version of pyaccount.
         seed: Compare a sampled certificate with samples of another seed: a number, or `new` for one that is drawn now.
         progress: As for `certify`.
@@ -518,7 +520,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     threads, time_limit = threads_of(threads), seconds_of(time_limit)
     with _reported(progress) as report:
         options = RunOptions(threads=threads, time_limit=time_limit, report=report or silent)
-        how = How(options, folder=folder, same_version=same_version, seed=seed)
+        how = How(options, folders=folders, same_version=same_version, seed=seed)
         if attestation is not None:
             return verify_attestation(
                 attestation, how, trusted_keys=trusted_keys, subjects=subjects, any_subject=any_subject

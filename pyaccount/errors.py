@@ -76,7 +76,7 @@ SLUGS: dict[str, str] = {
     "other-data": "The document protects other data than the data set of the ledger: another adjacency, unit or group size.",
     "other-document": "The certificate, or the record, is about another document than the entry of the ledger.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
-    "outside-folder": "A document names a file outside of its own folder.",
+    "outside-folder": "A document names a file outside of its own folder and of those that are allowed.",
     "over-budget": "The budget of a data set, or of one of its filters, does not admit an entry.",
     "permission-denied": "The file may not be read.",
     "ran-over": "The record of a run has more rounds than were planned.",

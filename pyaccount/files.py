@@ -7,7 +7,10 @@ import functools
 import os
 import stat
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 #: Whether the mode of a file on this system states who else may read or write it.
 HAS_MODES = os.name == "posix"
@@ -57,17 +60,107 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
         raise
 
 
-def file_inside(folder: Path, name: str) -> Path:
+@dataclass(frozen=True, slots=True)
+class InsideFile:
+    """A file or folder in `root` or below, both with links resolved."""
+
+    root: Path
+    path: Path
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading. Raises `OSError` if it is not a regular file, or if a link was put into its way since.
+
+        From the root on, each part of the way is opened by itself, and none may be a link: what is opened is in the root, also
+        if somebody changes the folders meanwhile. Nothing waits for a pipe or a device.
+        """
+        handle = _descended(self.root, self.path.relative_to(self.root).parts)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.EINVAL, "it is not a regular file", str(self.path))
+        return os.fdopen(handle, "rb")
+
+
+def opened(source: Path | InsideFile) -> BinaryIO:
+    """Open a regular file for reading, by a path that the user gave, or by one that a document gave and that was found inside.
+
+    Raises `OSError`; its `strerror` says what is wrong with the file.
+    """
+    if isinstance(source, InsideFile):
+        return source.open()
+    try:
+        path = Path(os.path.realpath(source))
+    except ValueError as error:  # a null character in the name
+        raise OSError(errno.EINVAL, str(error), str(source)) from error
+    return InsideFile(path.parent, path).open()
+
+
+def lines_of(file: BinaryIO, largest: int) -> Iterator[str]:
+    """Yield the lines of a text in UTF-8 without blank ones, comments from # on, and the space around them.
+
+    Raises `OSError` after `largest` bytes, since some files do not state how long they are, and `UnicodeDecodeError`, whose
+    start is counted from the beginning of the file. May be called again.
+    """
+    file.seek(0)
+    read = 0
+    # One more than may be read, so that what is too long is seen.
+    while line := file.readline(largest + 1 - read):
+        try:
+            # Spreadsheets write a byte-order mark.
+            text = line.decode("utf-8" if read else "utf-8-sig")
+        except UnicodeDecodeError as error:
+            error.start += read
+            raise
+        read += len(line)
+        if read > largest:
+            raise OSError(errno.EFBIG, f"it has more than {largest} bytes")
+        for part in text.split("\r"):
+            if kept := part.partition("#")[0].strip():
+                yield kept
+
+
+def file_inside(folder: Path, name: str, *, further: Sequence[Path] = ()) -> InsideFile:
     """Return the file or folder that a document in `folder` names, with links resolved.
 
-    It lies in that folder or below; otherwise `ValueError` is raised. A document from another author must not cause
-    files to be read that were not supplied with it: by an absolute path, a path that leads upwards, or a link.
+    It lies in that folder or below, or in one of the `further`; a relative name is looked for in each of them in turn. Otherwise
+    `ValueError` is raised. A document from another author must not cause files to be read that were not supplied with it: by an
+    absolute path, a path that leads upwards, or a link.
     """
-    root = os.path.realpath(folder)
-    path = Path(os.path.realpath(Path(root) / name))
-    if not path.is_relative_to(root):
-        raise ValueError(f"leads out of {root}: what is read for a document lies in its own folder or below")
-    return path
+    roots = [Path(os.path.realpath(one)) for one in (folder, *further)]
+    paths = [Path(os.path.realpath(start / name)) for start in roots]
+    inside = [InsideFile(root, path) for path in paths for root in roots if path.is_relative_to(root)]
+    for found in inside:
+        if found.path.exists():
+            return found
+    # A file that is not there yet is one of the document's own folder.
+    for found in inside:
+        if found.path == paths[0]:
+            return found
+    allowed = ", or in a folder that is allowed" if further else ""
+    raise ValueError(f"leads out of {roots[0]}: what is read for a document lies in its own folder or below{allowed}")
+
+
+def _descended(root: Path, parts: tuple[str, ...]) -> int:
+    """Return the descriptor of a file below a folder, without following a link."""
+    flags = os.O_RDONLY | _flag("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOFOLLOW")
+    if os.open not in os.supports_dir_fd or not parts:
+        return os.open(root.joinpath(*parts), flags)
+    here = os.open(root, os.O_RDONLY | _flag("O_CLOEXEC", "O_DIRECTORY"))
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, flags | os.O_DIRECTORY, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(parts[-1], flags, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _flag(*names: str) -> int:
+    """Return the union of the flags that this system has."""
+    found = 0
+    for name in names:
+        found |= getattr(os, name, 0)
+    return found
 
 
 def try_folder(folder: Path, path: Path) -> None:

@@ -24,6 +24,7 @@ import gc
 import random
 import secrets
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,3 +185,9 @@ def _remember(monkeypatch: pytest.MonkeyPatch) -> None:
         return asked[key]
 
     monkeypatch.setattr(Engine, "ask", ask_once)
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `tmp_path` the working folder, in which the files lie that a document in memory names."""
+    monkeypatch.chdir(tmp_path)

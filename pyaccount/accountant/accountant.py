@@ -14,10 +14,10 @@ from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import ADAPTIVE, MANY, MOST, PREMISE, OpenLedger, head_of
-from pyaccount.accountant.planned import Planned, document_of, planned, seeded
+from pyaccount.accountant.planned import Planned, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document.document import Document
-from pyaccount.document.loading import load
+from pyaccount.document.loading import load, placed
 from pyaccount.document.ranges import DELTA, DELTA_OR_ZERO, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 from pyaccount.plan.common import number
@@ -315,7 +315,7 @@ class Accountant:
         file = os.fsdecode(path)
         try:
             if found.mode == "plan":
-                accountant = cls(document_of(found.document, file), threads=threads)
+                accountant = cls(placed(found.document, file), threads=threads)
             else:
                 privacy = dict(found.document.get("privacy") or {})
                 name = found.document.get("name", "")

@@ -93,7 +93,9 @@ class Planned:
 
     def prefix(self, steps: int) -> Document:
         """Return `mapping(steps)` as a document; its files are looked for beside the planned document."""
-        return document_of(self.mapping(steps), self.document.file)
+        root, problems = from_value(self.mapping(steps), Place(self.document.file))
+        assert isinstance(root, Table)
+        return self.document.made(root, problems)
 
     def _unchanged(self) -> None:
         """Raise `DocumentError` if a file contains another matrix or another schedule now."""
@@ -149,13 +151,6 @@ def seeded(document: Document) -> Document:
     plain = unseeded(document)
     section = plain.to_mapping().get("accounting", {})
     return plain.with_value(("accounting",), section | {"seed": int(plain.sha256[:16], 16)})
-
-
-def document_of(mapping: dict[str, Any], file: str | None) -> Document:
-    """Return the document of a mapping that represents a file: `matrix.file` is looked for beside that file."""
-    root, problems = from_value(mapping, Place(file))
-    assert isinstance(root, Table)
-    return Document(root, file, problems)
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:

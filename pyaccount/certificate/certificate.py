@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.document.document import Document
+    from pyaccount.document.sources import Folders
     from pyaccount.document.views import Body
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
@@ -274,15 +275,15 @@ class Certificate(Readable):
 
         return meaning(self.data)
 
-    def document(self) -> Document:
+    def document(self, *, folders: Folders = ()) -> Document:
         """Return the document that the certificate is about, with the choices, the matrix and the value that it states.
 
-        What was certified is in place of the blank. Files that the document names are looked for in the working folder.
-        Raises `DocumentError` if the document cannot be read here.
+        What was certified is in place of the blank. Files that the document names lie in the working folder, or in one of
+        `folders`. Raises `DocumentError` if the document cannot be read here.
         """
         from pyaccount.document.loading import load
 
-        return resolved(self.data, load(self.data.document))
+        return resolved(self.data, load(self.data.document, folders=folders))
 
     def page(self) -> Page:
         """Return the certificate as a page, with a list of what in it contradicts the rest."""

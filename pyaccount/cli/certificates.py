@@ -21,7 +21,7 @@ from pyaccount.cli.common import (
     progress,
     tell,
 )
-from pyaccount.cli.completion import FILE, FOLDER, Seed, certificate_argument, limit_words
+from pyaccount.cli.completion import FILE, Seed, certificate_argument, folders_option, limit_words
 from pyaccount.cli.options import format_option, stdout_or_file_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over, saved
 from pyaccount.cli.stdin import files_of, source_of
@@ -122,6 +122,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     type=FILE,
     help="The document that the certificate must be about (- means stdin); repeat to accept several documents.",
 )
+@folders_option
 @click.option(
     "--max-epsilon", metavar="E", help="Maximum ε. If --max-delta is given too, ε is taken at a δ within that limit."
 )
@@ -181,6 +182,7 @@ def check(
     certificates: tuple[str, ...],
     policy: str | None,
     documents: tuple[str, ...],
+    folders: tuple[str, ...],
     form: str,
     quiet: bool,
     attestations: tuple[str, ...],
@@ -212,6 +214,7 @@ def check(
     """
     from dataclasses import replace
 
+    from pyaccount.document.loading import load  # few gates have documents
     from pyaccount.gate.check import check as judge
     from pyaccount.pages.readable import printed
 
@@ -228,7 +231,7 @@ def check(
     verdict = judge(
         certificates,
         policy=None if policy is None else source_of(policy),
-        documents=[source_of(document) for document in documents] or None,
+        documents=[load(source_of(document), folders=folders) for document in documents] or None,
         limits=given,
         places=places,
         attestations=attestations,
@@ -273,12 +276,7 @@ def check(
 @click.option(
     "--time-limit", metavar="TIME", help="Maximum time of the recomputation, e.g. `10 min` [the limit in the document]."
 )
-@click.option(
-    "--folder",
-    metavar="DIR",
-    type=FOLDER,
-    help="The folder with the files that the document names [the folder of CERT].",
-)
+@folders_option
 @click.option("--same-version", is_flag=True, help="Fail if the certificate names another version of pyaccount.")
 @click.option(
     "--seed",
@@ -314,7 +312,7 @@ def verify(
     form: str,
     threads: int,
     time_limit: str | None,
-    folder: str | None,
+    folders: tuple[str, ...],
     same_version: bool,
     seed: int | Literal["new"] | None,
     record: str | None,
@@ -355,7 +353,7 @@ def verify(
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
     if independent:
-        further = (attestation, folder, same_version or None, seed, record)
+        further = (attestation, folders or None, same_version or None, seed, record)
         if certificate is None or any(option is not None for option in further):
             raise click.UsageError(
                 "--independent checks one CERT by itself: leave out other options, but --format and --time-limit."
@@ -364,7 +362,7 @@ def verify(
     verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)
     with progress(quiet=quiet) as report:
         options = RunOptions(threads=threads, time_limit=seconds, limited_by="--time-limit", report=report or silent)
-        how = How(options, folder, same_version, seed, "--folder")
+        how = How(options, folders, same_version, seed, "--folder")
         if certificate is not None:
             verification = recompute(certificate, how)
         else:

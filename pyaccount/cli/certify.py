@@ -25,7 +25,7 @@ from pyaccount.cli.common import (
     tell_notes,
     telling_warnings,
 )
-from pyaccount.cli.completion import FILE, document_argument, documents_argument, overrides_option
+from pyaccount.cli.completion import FILE, document_argument, documents_argument, folders_option, overrides_option
 from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.options import (
     cluster_option,
@@ -38,7 +38,7 @@ from pyaccount.cli.options import (
 )
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import argument_name, files_of, source_of
-from pyaccount.document.files import named_files
+from pyaccount.document.naming import named_files
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
 @document_argument
 @overrides_option
+@folders_option
 @output_option("certificate")
 @output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
 def certify(
     document: str,
     overrides: tuple[str, ...],
+    folders: tuple[str, ...],
     output: str | None,
     form: str | None,
     threads: int,
@@ -119,7 +121,7 @@ def certify(
         from pyaccount.document.overrides import FromOption  # most commands give no seed
 
         overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
-    loaded = load_any(source_of(document), overrides=overrides)
+    loaded = load_any(source_of(document), overrides=overrides, folders=folders)
     if not isinstance(loaded, Document):
         if cluster is not None:
             raise click.UsageError(
@@ -222,6 +224,7 @@ def hand_over_certificate(
 @click.command(short_help="Show which theorem applies to each part of a document, and the cost.")
 @document_argument
 @overrides_option
+@folders_option
 @click.option(
     "--estimate",
     is_flag=True,
@@ -229,7 +232,9 @@ def hand_over_certificate(
 )
 @threads_option(" for --estimate")
 @format_option("the plan")
-def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int, form: str) -> int:
+def plan(
+    document: str, overrides: tuple[str, ...], folders: tuple[str, ...], estimate: bool, threads: int, form: str
+) -> int:
     """Show how DOC would be analysed: the theorems, the engine and the cost.
 
     Matrices and sensitivities are computed. ε, δ and σ are not computed; they are estimated if you give --estimate. DOC is a
@@ -245,7 +250,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     from pyaccount.document.loading import load_any
     from pyaccount.running import compile_document
 
-    loaded = load_any(source_of(document), overrides=overrides)
+    loaded = load_any(source_of(document), overrides=overrides, folders=folders)
     asked = RequestedOutput(None, None if form == "text" else form)
     if not isinstance(loaded, Document):
         return _plan_amplification(loaded, asked)
@@ -301,6 +306,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 @click.command(short_help="Certify several documents and show the results side by side.")
 @documents_argument
 @overrides_option
+@folders_option
 @output_option("comparison")
 @output_format_option(FORMS)
 @threads_option()
@@ -317,6 +323,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 def compare(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],
+    folders: tuple[str, ...],
     output: str | None,
     form: str | None,
     threads: int,
@@ -356,7 +363,7 @@ def compare(
     wrong: list[CertificateError | DocumentError] = []
     for document in documents:
         try:
-            plan = comparable(source_of(document, largest=LARGEST_FILE), overrides)
+            plan = comparable(source_of(document, largest=LARGEST_FILE), overrides, folders)
             plans.append(plan)
             if isinstance(plan, Certificate):
                 if overrides:

@@ -134,6 +134,14 @@ def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
         yield text, allowed, "the kind" if text.endswith(".kind") else lines[text]
 
 
+folders_option = click.option(
+    "--folder",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=FOLDER,
+    help="A folder in which files that a document names may lie, besides the document's own; repeat for several.",
+)
 overrides_option = click.option(
     "--set",
     "overrides",

@@ -21,7 +21,7 @@ from pyaccount.cli.common import (
     tell,
     telling_warnings,
 )
-from pyaccount.cli.completion import FILE, limit_words
+from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.failures import in_options
 from pyaccount.cli.options import (
     cluster_option,
@@ -33,7 +33,7 @@ from pyaccount.cli.options import (
 )
 from pyaccount.cli.outputs import RequestedOutput
 from pyaccount.cli.stdin import files_of, source_of
-from pyaccount.document.files import named_files
+from pyaccount.document.naming import named_files
 from pyaccount.errors import DocumentError
 from pyaccount.forms import FORMS
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     help="The certificate of a run on one part of the data; parts with different names are disjoint. Repeat for each part, and "
     "with the same name for several runs on one part.",
 )
+@folders_option
 @click.option("--name", metavar="NAME", help="The name of the joint document [made from the names of its documents].")
 @click.option(
     "--epsilon",
@@ -108,6 +109,7 @@ def compose(
     epsilon: str | None,
     delta: str | None,
     adjacency: str | None,
+    folders: tuple[str, ...],
     repeat: bool,
     points: str,
     document_only: bool,
@@ -157,6 +159,7 @@ def compose(
     try:
         made = joint(
             [source_of(file, largest=LARGEST_FILE) for file in certificates],
+            folders=folders,
             parts=grouped,
             name=name,
             epsilon=epsilon,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
-from pyaccount.cli.completion import FILE, overrides_option
+from pyaccount.cli.completion import FILE, folders_option, overrides_option
 from pyaccount.cli.options import format_option, seed_option
 from pyaccount.cli.outputs import saved
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document import numerals
-from pyaccount.document.files import named_files
+from pyaccount.document.naming import named_files
 
 if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared
@@ -59,6 +59,7 @@ class RecordsInBatch(click.ParamType[float]):
 )
 @click.option("--document", metavar="DOC", type=FILE, help="The document to fill in (- means stdin).")
 @overrides_option
+@folders_option
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the filled document to FILE, as YAML.")
 @click.option(
     "--records",
@@ -101,6 +102,7 @@ def prepare(
     records_per_user: int,
     document: str | None,
     overrides: tuple[str, ...],
+    folders: tuple[str, ...],
     output: str | None,
     records: str | None,
     expected_batch_size: float | None,
@@ -150,7 +152,7 @@ def prepare(
         raise click.UsageError(f"--records {records}: is also the file of the document (--output); give another name")
     if overrides and document is None:
         raise click.UsageError("--set changes the document: give --document too")
-    loaded = None if document is None else load(source_of(document), overrides=overrides)
+    loaded = None if document is None else load(source_of(document), overrides=overrides, folders=folders)
     if loaded is not None:
         tell_notes(loaded)
         _check_folder(loaded, output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.common import HOLDS, WRONG, printing, tell
-from pyaccount.cli.completion import documents_argument, overrides_option, schema_names
+from pyaccount.cli.completion import documents_argument, folders_option, overrides_option, schema_names
 from pyaccount.cli.options import format_option
 from pyaccount.cli.stdin import argument_name, files_of, source_of
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Report every error in documents and policies, with line and column.")
 @documents_argument
 @overrides_option
+@folders_option
 @format_option("what is printed")
-def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
+def validate(documents: tuple[str, ...], overrides: tuple[str, ...], folders: tuple[str, ...], form: str) -> int:
     """Report every error of each DOC, with file, line and column. Policies, data sets and sweeps are checked too. Nothing
     is computed. A DOC is a file, or - for standard input (once).
 
@@ -43,7 +44,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
     for document in documents:
         loaded, wrong = None, None
         try:
-            loaded = _checked(document, overrides)
+            loaded = _checked(document, overrides, folders)
         except DocumentError as error:
             wrong, status = error, WRONG
         if form == "json":
@@ -63,7 +64,9 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
     return status
 
 
-def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | DataSet | SweepGrid:
+def _checked(
+    document: str, overrides: tuple[str, ...], folders: tuple[str, ...]
+) -> Document | Amplification | Policy | DataSet | SweepGrid:
     """Return a document that can be planned, or a sweep of which some cells can. Raises `DocumentError`."""
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
@@ -74,11 +77,11 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
 
     source = source_of(document)
     if is_sweep(source):
-        grid = load_grid(source, overrides=overrides)
+        grid = load_grid(source, overrides=overrides, folders=folders)
         for cell in islice(grid.probes(), PROBES):
             compile_document(cell.document())
         return grid
-    loaded = load_written(source, overrides=overrides)
+    loaded = load_written(source, overrides=overrides, folders=folders)
     if isinstance(loaded, Document):
         compile_document(loaded)
     elif isinstance(loaded, Amplification):

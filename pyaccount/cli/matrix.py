@@ -16,11 +16,11 @@ from pyaccount.cli.common import (
     progress,
     tell_notes,
 )
-from pyaccount.cli.completion import document_argument, overrides_option
+from pyaccount.cli.completion import document_argument, folders_option, overrides_option
 from pyaccount.cli.options import output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
-from pyaccount.document.files import named_files
+from pyaccount.document.naming import named_files
 
 #: The formats in which a matrix can be printed.
 MATRICES = ["text", "json"]
@@ -29,10 +29,18 @@ MATRICES = ["text", "json"]
 @click.command(short_help="Print the matrix to train with: its coefficients, its error, how to make the noise.")
 @document_argument
 @overrides_option
+@folders_option
 @output_option("matrix")
 @click.option("--format", "form", type=click.Choice(MATRICES), help="Format of what is printed [text].")
 @threads_option()
-def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: str | None, threads: int) -> int:
+def matrix(
+    document: str,
+    overrides: tuple[str, ...],
+    folders: tuple[str, ...],
+    output: str | None,
+    form: str | None,
+    threads: int,
+) -> int:
     """Describe the strategy matrix C of DOC: its coefficients, buffers or rows, exactly as they are analysed; the error of
     its prefix sums at σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
 
@@ -48,7 +56,7 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
     from pyaccount.running import compile_document
 
     check_output(output, files_of(document), form, only="json")
-    loaded = load(source_of(document), overrides=overrides)
+    loaded = load(source_of(document), overrides=overrides, folders=folders)
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), named_files(loaded))
     asked = RequestedOutput.checked(output, form, MATRICES)

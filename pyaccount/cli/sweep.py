@@ -20,7 +20,7 @@ from pyaccount.cli.common import (
     tell,
     telling_warnings,
 )
-from pyaccount.cli.completion import FILE, documents_argument, overrides_option
+from pyaccount.cli.completion import FILE, documents_argument, folders_option, overrides_option
 from pyaccount.cli.options import (
     cluster_option,
     output_format_option,
@@ -46,6 +46,7 @@ MOST = 10_000
 @click.command(short_help="Certify every cell of a document with `vary:`, or several documents.")
 @documents_argument
 @overrides_option
+@folders_option
 @output_option("table")
 @output_format_option([form for form in TABLES if form != "parquet"])
 @click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
@@ -68,6 +69,7 @@ MOST = 10_000
 def sweep(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],
+    folders: tuple[str, ...],
     output: str | None,
     form: str | None,
     certificates: str | None,
@@ -110,7 +112,7 @@ def sweep(
     check_plot(plot, output, files)
     asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
     sources = [source_of(document) for document in documents]
-    grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides)
+    grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides, folders=folders)
     if not yes:
         checked_size(grid, MOST, "--yes")
     if asked.written == "parquet":

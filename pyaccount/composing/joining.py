@@ -15,8 +15,8 @@ from pyaccount.composing.points import POINTS, UsedPoints
 from pyaccount.composing.rules import adjacency_of, check_apart, check_units, group_of
 from pyaccount.composing.sources import Composable, CompositionSource, read
 from pyaccount.document.document import Document
-from pyaccount.document.loading import load
-from pyaccount.document.sources import Handed
+from pyaccount.document.loading import load, placed
+from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import DocumentError, DomainError
 from pyaccount.rounding import down, shortest
 
@@ -75,12 +75,16 @@ def joint(  # noqa: PLR0913 - as joint_document
     adjacency: str | None = None,
     repeat: bool = False,
     points: UsedPoints = "profile",
+    folders: Folders = (),
 ) -> Joint:
-    """Return the joint document of certificates and documents, with the rules that were used. As `joint_document`."""
+    """Return the joint document of certificates and documents, with the rules that were used. As `joint_document`.
+
+    Files that they name lie beside them, or in one of `folders`.
+    """
     if points not in POINTS:
         raise DomainError(f"points = {points!r} is outside its domain: {' or '.join(POINTS)}")
-    whole = [read(source) for source in _listed(sources)]
-    in_parts = {part: [read(source) for source in _of_part(given)] for part, given in (parts or {}).items()}
+    whole = [read(source, folders) for source in _listed(sources)]
+    in_parts = {part: [read(source, folders) for source in _of_part(given)] for part, given in (parts or {}).items()}
     everything = [*whole, *(source for there in in_parts.values() for source in there)]
     if not everything:
         raise DomainError("sources is a list of certificates, of at least one: there is nothing to compose")
@@ -110,7 +114,8 @@ def joint(  # noqa: PLR0913 - as joint_document
         "composed_from": [entry for source in everything for entry in source.entries],
         "phases": phases,
     }
-    document = load(mapping, folder=_folder(everything))
+    where = _where(everything)
+    document = load(mapping) if where is None else placed(mapping, str(where[0] / "document"), where[1])
     of_parts = [[taken[id(source)] for source in there] for there in in_parts.values()]
     _check_delta(document, [taken[id(source)] for source in whole], of_parts)
     rules = dict.fromkeys(rule for one in taken.values() for rule in one.rules)
@@ -207,19 +212,22 @@ def _accounting(sources: list[Composable]) -> dict[str, Any]:
     return {"accounting": {"tolerance": min(stated)}} if stated else {}
 
 
-def _folder(sources: list[Composable]) -> Path | None:
-    """Return the folder of the files that the documents name; None if they name none.
+def _where(sources: list[Composable]) -> tuple[Path, tuple[str, ...]] | None:
+    """Return the folder of the files that the documents name, and the further ones in which they may lie; None if they name none.
 
-    Raises `DocumentError` if they are in several folders, since a document looks for its files in one.
+    Raises `DocumentError` if these differ, since a document looks for its files in one folder, and in the same other ones.
     """
-    named: dict[Path, Composable] = {}
+    named: dict[tuple[Path, tuple[str, ...]], Composable] = {}
     for source in sources:
         document = source.document
         if document is not None and any(body.files() for body in document.every_body()):
             folder = Path() if document.file is None else Path(document.file).parent
-            named.setdefault(Path(os.path.realpath(folder)), source)
+            named.setdefault((Path(os.path.realpath(folder)), document.folders), source)
     if len(named) > 1:
-        folders = " and ".join(f"of {source.label} in {folder}" for folder, source in named.items())
+        folders = " and ".join(
+            f"of {source.label} in {', '.join(map(str, (folder, *further)))}"
+            for (folder, further), source in named.items()
+        )
         last = [*named.values()][-1]
         message = (
             f"the files that the documents name are in several folders ({folders}), and one document looks for its files in one "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
@@ -15,8 +14,8 @@ from pyaccount.certificate.consistency import content_sha256
 from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.statement import unit_of
 from pyaccount.document.document import Document
-from pyaccount.document.loading import load
-from pyaccount.document.sources import Handed
+from pyaccount.document.loading import load, placed
+from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable, quoted
 
 if TYPE_CHECKING:
@@ -60,16 +59,16 @@ class Composable:
         return Problem(slug, message, path, self.label, value=value)
 
 
-def read(source: CompositionSource) -> Composable:
-    """Return a source that can be composed.
+def read(source: CompositionSource, folders: Folders = ()) -> Composable:
+    """Return a source that can be composed. Files that it names lie beside it, or in one of `folders`.
 
     Raises `CertificateError` for a certificate that contradicts itself, whose claim does not hold, or that is about one draw;
     `DocumentError` for a wrong document, and for one with a blank other than ε and δ.
     """
     if not is_certificate(source):
         assert not isinstance(source, Certificate)
-        return _of_document(load(source))
-    label, folder = None, None
+        return _of_document(load(source, folders=folders))
+    label, file = None, None
     if isinstance(source, Certificate):
         certificate = source
     elif isinstance(source, Handed):
@@ -79,19 +78,17 @@ def read(source: CompositionSource) -> Composable:
     else:
         assert isinstance(source, str | os.PathLike)
         label = os.fsdecode(source)
-        certificate, folder = Certificate.load(source), Path(label).parent
-    return _of_certificate(certificate, label or quoted(certificate.data.name), folder)
+        certificate, file = Certificate.load(source), label
+    return _of_certificate(certificate, label or quoted(certificate.data.name), file, folders)
 
 
-def _of_certificate(certificate: Certificate, label: str, folder: Path | None) -> Composable:
+def _of_certificate(certificate: Certificate, label: str, file: str | None, folders: Folders) -> Composable:
     data = certificate.data
     _check(data, label)
     document = None
     if data.evidence.sampling is None:
         # Files that the document names are looked for beside the certificate, and nowhere else.
-        asked = load(data.document)
-        if folder is not None and any(body.files() for body in asked.every_body()):
-            asked = load(asked, folder=folder)
+        asked = load(data.document, folders=folders) if file is None else placed(data.document, file, folders)
         document = _with_stated_matrices(claimed_document(certificate, "joint guarantee", asked), data)
     own = {
         "name": data.name,

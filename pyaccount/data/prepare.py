@@ -329,7 +329,7 @@ def filled(document: Document, changes: Mapping[Path, object]) -> Document:
         changed = set_at(root, path, node)
         assert isinstance(changed, Table), "sections of a valid document are mappings"
         root, problems = changed, [*problems, *found]
-    changed_document = Document(root, document.file, problems)
+    changed_document = document.made(root, problems)
     compile_document(changed_document)
     return changed_document
 

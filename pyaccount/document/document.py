@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -19,6 +19,7 @@ from pyaccount.document.models import (
     PhasedDocument,
     SingleDocument,
 )
+from pyaccount.document.naming import outside
 from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
@@ -38,17 +39,27 @@ class Document(Mechanism):
     was read from.
     """
 
-    def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
-        """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included."""
+    def __init__(
+        self,
+        root: Table,
+        file: str | None = None,
+        problems: Iterable[Problem] = (),
+        folders: Sequence[str] = (),
+    ) -> None:
+        """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included.
+
+        Files that the document names lie in the folder of `file` (without one, in the working folder), or in one of `folders`.
+        """
         model, invalid = validate(root, cast("type[AnyDocument]", SHAPES.member(root.entries)))
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting
         self.shared_noise = shared_noise_of(model)
         self.bodies = tuple(body.in_iterations() for body in bodies_of(model))
+        self.folders = tuple(folders)
         self.stated_privacy = model.privacy
         self.privacy = target(model.privacy, self.bodies)
-        found = [*problems, *invalid]
+        found = [*problems, *invalid, *outside(self)]
         # If keys were lost while reading, the rules would only report consequences of the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):
             found.extend(broken_rules(self))
@@ -76,9 +87,9 @@ class Document(Mechanism):
         document.read = {}
         return document
 
-    def _made(self, root: Table, problems: Iterable[Problem] = ()) -> Document:
-        """Return a document with another tree that shares the files that were read for this one."""
-        document = Document(root, self.file, problems)
+    def made(self, root: Table, problems: Iterable[Problem] = ()) -> Document:
+        """Return a document with another tree, in the same folder, that shares the files that were read for this one."""
+        document = Document(root, self.file, problems, self.folders)
         document.read = self.read
         return document
 
@@ -107,7 +118,7 @@ class Document(Mechanism):
         root = set_at(self.root, path, node)
         if not isinstance(root, Table):
             raise KeyError(f"{path_text(path)} leads nowhere in this document")
-        return self._made(root, problems)
+        return self.made(root, problems)
 
     @property
     def searched(self) -> bool:
@@ -169,7 +180,7 @@ class Document(Mechanism):
         entries |= {name: (place, Scalar(value, place)) for name, value in claimed.items()}
         root = replaced(self.root, ("privacy",), Table(entries, section.place))
         assert isinstance(root, Table)
-        return self._made(root)
+        return self.made(root)
 
 
 def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:

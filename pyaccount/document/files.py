@@ -12,13 +12,10 @@ import stat
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from pyaccount.document.spelling import nearest
 from pyaccount.errors import DocumentError, Problem
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
 
 #: The maximum size of a document in bytes, far above that of any document that a person writes.
 LARGEST_FILE = 1 << 20
@@ -108,12 +105,6 @@ def _similar_file(path: Path) -> str | None:
         return None
     similar = nearest(path.name, names)
     return str(path.with_name(similar)) if similar is not None else None
-
-
-def named_files(document: Document) -> list[Path]:
-    """Return the paths of the files that a document names, relative to the folder of the document."""
-    folder = Path(document.file).parent if document.file is not None else Path()
-    return [folder / name for body in document.every_body() for name in body.files().values()]
 
 
 def _refuse(name: str, problem: Problem) -> NoReturn:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.data_set import DataSet
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
-from pyaccount.document.nodes import Table, find, located, value_under
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Place, Table, find, located, value_under
 from pyaccount.document.overrides import Overrides, override
 from pyaccount.document.policy import Policy
-from pyaccount.document.sources import Handed, not_a_mapping, tree_of
+from pyaccount.document.sources import Folders, Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
-from pyaccount.files import file_inside
 
 #: The kinds of documents that state their kind.
 KINDS = ("amplification", "data-set", "policy")
@@ -39,7 +38,7 @@ def load(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document,
     *,
     overrides: Overrides = (),
-    folder: str | os.PathLike[str] | None = None,
+    folders: Folders = (),
 ) -> Document:
     """Read and validate a mechanism document, or apply overrides to one that was read.
 
@@ -47,17 +46,17 @@ def load(
         source: The path of a YAML file, a mapping with the same contents, or a document.
         overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
             strings, as after `--set`, and (path, value) pairs.
-        folder: For a document from somebody whom you do not trust: the folder of the files that the document names. No file
-            outside of it is read. Otherwise these files are looked for beside the document, or in the working folder.
+        folders: Folders in which the files that the document names may lie, besides the document's own folder. That of a
+            mapping is the working folder. No file elsewhere is read, whether its path is absolute, leads upwards, or is a link.
 
     Raises `DocumentError`, with every problem and its line and column, and `TypeError` if the source has another type.
     """
-    if isinstance(source, Document) and not overrides and folder is None:
+    if isinstance(source, Document) and not overrides and not folders:
         # The document was validated already, and nothing in it changes.
         return source
-    document = load_any(source, overrides=overrides)
+    document = load_any(source, overrides=overrides, folders=folders)
     if isinstance(document, Document):
-        return document if folder is None else placed(document, folder)
+        return document
     message = (
         "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.amplify read it"
     )
@@ -65,10 +64,13 @@ def load(
 
 
 def load_any(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written,
+    *,
+    overrides: Overrides = (),
+    folders: Folders = (),
 ) -> Document | Amplification:
     """Load a document that describes something to be certified: a mechanism or an amplification. Raises as `load`."""
-    document = load_written(source, overrides=overrides)
+    document = load_written(source, overrides=overrides, folders=folders)
     if isinstance(document, Policy):
         message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
         raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
@@ -79,7 +81,10 @@ def load_any(
 
 
 def load_written(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written,
+    *,
+    overrides: Overrides = (),
+    folders: Folders = (),
 ) -> Document | Amplification | Policy | DataSet:
     """Load a document of any kind; a document without a kind describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)
@@ -94,7 +99,8 @@ def load_written(
         problem = Problem("unknown-key", "this is a sweep, which `pyaccount sweep` and pyaccount.sweep run", ("vary",))
         raise DocumentError([*problems, *more, located(root, problem, key=True)])
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
-        return Document(root, file, [*problems, *more])
+        kept = source.folders if isinstance(source, Document) else ()
+        return Document(root, file, [*problems, *more], [*map(os.fsdecode, folders), *kept])
     if word not in KINDS:
         message = f"no document of this kind exists: must be {listed(KINDS)}, or, for a mechanism, no kind"
         suggestion = nearest_value(word, KINDS)
@@ -104,21 +110,8 @@ def load_written(
     return shapes.get(word, Amplification)(root, file, [*problems, *more])
 
 
-def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
-    """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
-    found = []
-    for body in document.every_body():
-        for path, name in body.files().items():
-            try:
-                file_inside(Path(folder), name)
-            except ValueError as error:
-                found.append(document.problem("outside-folder", path, str(error)))
-    if found:
-        raise DocumentError(found)
-    return document
-
-
-def placed(document: Document, folder: str | os.PathLike[str]) -> Document:
-    """Return the document as if it were in `folder`, so that its files are read only there. Raises `DocumentError`."""
-    name = "document" if document.file is None else Path(document.file).name
-    return confined(Document(document.root, str(Path(folder) / name)), folder)
+def placed(mapping: Mapping[str, Any], file: str, folders: Folders = ()) -> Document:
+    """Return the mechanism document of a mapping that stands for a file: the files that it names are looked for beside that."""
+    root, problems = from_value(mapping, Place(file))
+    assert isinstance(root, Table), "a mapping is a table"
+    return Document(root, file, problems, [*map(os.fsdecode, folders)])

@@ -204,13 +204,13 @@ class Policy(Written):
         folder = Path(file or "").parent
         if isinstance(model.trusted_keys, str):
             try:
-                self.trusted_keys = file_inside(folder, model.trusted_keys)
+                self.trusted_keys = file_inside(folder, model.trusted_keys).path
             except ValueError as error:
                 found.append(self.problem("outside-folder", ("trusted_keys",), str(error)))
         if isinstance(model.budget, BudgetSection) and isinstance(model.budget.ledger, str):
             place = model.budget.ledger
             try:
-                self.budget = (place if "://" in place else str(file_inside(folder, place)), model.budget.data_set)
+                self.budget = (place if "://" in place else str(file_inside(folder, place).path), model.budget.data_set)
             except ValueError as error:
                 found.append(self.problem("outside-folder", ("budget", "ledger"), str(error)))
         if found:

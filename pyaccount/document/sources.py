@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Node, Place, Scalar
 from pyaccount.document.written import Written
 from pyaccount.errors import Problem
+
+#: Folders whose files a document may name, besides its own.
+Folders = Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pyaccount.document import ranges
 from pyaccount.document.canonical import integral
 from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
+from pyaccount.document.files import LARGEST_FILE
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain_value, value_under
 from pyaccount.document.overrides import (
@@ -32,11 +33,12 @@ from pyaccount.document.overrides import (
     path_words,
     same_place,
 )
-from pyaccount.document.sources import Handed, not_a_mapping, tree_of
+from pyaccount.document.sources import Folders, Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
 from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Path, Problem
+from pyaccount.files import file_inside
 
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
 _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"
@@ -113,6 +115,8 @@ class Cell:
     root: Table
     values: tuple[tuple[tuple[str, ...], Node], ...]
     problems: tuple[Problem, ...]
+    #: Where files that the document names may lie, besides its own folder.
+    folders: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -128,7 +132,7 @@ class Cell:
             root, more = laid(root, words, value)
             problems += more
         assert isinstance(root, Table), "a path has a word at least"
-        return Document(root, self.file, problems)
+        return Document(root, self.file, problems, self.folders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ class SweepGrid:
     file: str | None
     documents: tuple[tuple[str | None, Table, tuple[Problem, ...]], ...]
     axes: tuple[VariedPaths, ...]
+    #: Where files that its documents name may lie, besides the folders of the documents.
+    folders: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.documents) * math.prod(len(axis) for axis in self.axes)
@@ -162,7 +168,7 @@ class SweepGrid:
         file, root, problems = self.documents[index]
         laid_out = tuple(setting for row in reversed(values) for setting in row)
         settings = {".".join(words): cast(JsonValue, plain_value(value)) for words, value in laid_out}
-        return Cell(place, settings, file, root, laid_out, problems)
+        return Cell(place, settings, file, root, laid_out, problems, self.folders)
 
     def cells(self) -> Iterator[Cell]:
         """Yield all cells, in order."""
@@ -184,19 +190,28 @@ def is_sweep(source: GridSource) -> bool:
     return isinstance(root, Table) and (VARY in root.entries or value_under(root, "kind") == KIND)
 
 
-def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Overrides = ()) -> SweepGrid:
+def load_grid(
+    source: GridSource | Sequence[GridSource], *, overrides: Overrides = (), folders: Folders = ()
+) -> SweepGrid:
     """Load the grid of a YAML file or a mapping, or of a list of documents. `overrides` apply to every document.
+
+    The documents that a sweep lists, and the files that they name, lie in its folder or below, or in one of `folders`.
 
     Raises `DocumentError` with every problem of the grid, or that of its first cell if all cells that are tried are
     invalid.
     """
     overrides = listed_overrides(overrides)
     if isinstance(source, Sequence) and not isinstance(source, str):
+        folders = [
+            *folders,
+            *(one for document in source if isinstance(document, Document) for one in document.folders),
+        ]
         grid = SweepGrid(None, None, tuple(_document(one, overrides) for one in source), ())
         if not grid.documents:
             raise DocumentError([Problem("wrong-type", "a sweep has at least one document: this list is empty")])
     else:
-        grid = _grid(*tree_of(source), overrides)
+        grid = _grid(*tree_of(source), overrides, folders)
+    grid = replace(grid, folders=tuple(map(os.fsdecode, folders)))
     _check(grid)
     return grid
 
@@ -215,7 +230,9 @@ def _check(grid: SweepGrid) -> None:
     raise first
 
 
-def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> SweepGrid:
+def _grid(
+    file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override], folders: Folders
+) -> SweepGrid:
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
     varies = root.entries.get(VARY)
@@ -229,7 +246,9 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
             raise DocumentError([*problems, *invalid])
         listed = find(root, ("documents",))
         assert isinstance(listed, Listing)
-        documents = tuple(_listed(root, index, item, file, overrides) for index, item in enumerate(listed.items))
+        documents = tuple(
+            _listed(root, index, item, file, overrides, folders) for index, item in enumerate(listed.items)
+        )
         return SweepGrid(model.name, file, documents, _apart(root, axes, overrides))
     if varies is None:
         message = (
@@ -279,8 +298,8 @@ def _overridden(
     return file, changed, (*problems, *more)
 
 
-def _listed(
-    root: Table, index: int, node: Node, file: str | None, overrides: Sequence[Override]
+def _listed(  # noqa: PLR0913, PLR0917 - an entry of a list, and where its file may lie
+    root: Table, index: int, node: Node, file: str | None, overrides: Sequence[Override], folders: Folders
 ) -> tuple[str | None, Table, tuple[Problem, ...]]:
     """Return the file, tree and problems of one of the documents that a sweep lists."""
     if isinstance(node, Table):
@@ -289,7 +308,25 @@ def _listed(
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         problem = Problem("wrong-type", "must be the file of a document, or a document", path)
         raise DocumentError([located(root, problem)])
-    return _document(node.value if file is None else str(File(file).parent / node.value), overrides)
+    own = File(file or "").parent
+    try:
+        inside = file_inside(own, node.value, further=[File(one) for one in folders])
+    except ValueError as error:
+        message = f"{error}: put the document there, or allow its folder (`--folder DIR`, `folders=`)"
+        raise DocumentError([located(root, Problem("outside-folder", message, path))]) from error
+    named = node.value if file is None else str(own / node.value)
+    # A name in the folder of the sweep stays as it was written, for messages; the file is the one that was found.
+    name = named if os.path.realpath(named) == str(inside.path) else str(inside.path)
+    if not inside.path.is_file():
+        # What is not there, or is not a file, is reported as for every document.
+        return _document(name, overrides)
+    try:
+        with inside.open() as opened:
+            data = opened.read(LARGEST_FILE + 1)
+    except OSError as error:
+        problem = Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}", path)
+        raise DocumentError([located(root, problem)]) from error
+    return _document(Handed(name, data), overrides)
 
 
 def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Problem]]:

@@ -244,6 +244,8 @@ class Mechanism(Written):
     privacy: Privacy
     #: The factor of the noise of all phases; None if the document states none.
     shared_noise: SharedNoise | None
+    #: Folders in which files that the document names may lie, besides its own.
+    folders: tuple[str, ...]
 
     def every_body(self) -> Iterator[Body]:
         """Yield the bodies, each followed by those that are inside it."""

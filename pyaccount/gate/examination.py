@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.consistency import CONTENT, Inconsistency, inconsistencies
@@ -13,8 +13,8 @@ from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
-from pyaccount.document.loading import confined
 from pyaccount.document.nodes import Place, Table
+from pyaccount.document.sources import Folders
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, differences
 from pyaccount.gate.verification import Verification
@@ -36,8 +36,8 @@ class Examination:
     inconsistencies: list[Inconsistency]
     made_by: dict[str, str]
     notes: list[str] = field(default_factory=list)
-    #: The file that relative names in the document refer to; by default the certificate's file.
-    beside: str | None = None
+    #: Where files that the document names may lie, besides the folder of the certificate.
+    folders: Folders = ()
 
     @classmethod
     def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
@@ -56,17 +56,20 @@ class Examination:
     def document(self) -> Document | Amplification | None:
         """Return the document inside, with its files; `None`, with an inconsistency, if it was damaged.
 
-        Its files are looked for beside the certificate. Raises `CertificateError` if the document is invalid although
-        its hash is right, and `DocumentError` if it names a file in another folder.
+        Its files are looked for beside the certificate, and in `folders`: the author of the certificate chose their names, and
+        must not be able to choose which files are read here. Raises `CertificateError` if the document is invalid although its
+        hash is right, and `DocumentError` if it names a file elsewhere.
         """
         root, problems = from_value(self.read.raw["document"], Place(self.read.file))
         assert isinstance(root, Table)
-        file = self.beside or self.read.file
+        file = self.read.file
         try:
             if self.read.kind == AMPLIFICATION:
                 return Amplification(root, file, problems)
-            document = Document(root, file, problems)
+            return Document(root, file, problems, [*map(os.fsdecode, self.folders)])
         except DocumentError as error:
+            if any(problem.slug == "outside-folder" for problem in error.problems):
+                raise
             if all(inconsistency.path != "document_sha256" for inconsistency in self.inconsistencies):
                 message = f"not a certificate: the document inside cannot be read:\n{error}"
                 raise CertificateError(f"{self.read.file}: {message}") from error
@@ -74,9 +77,6 @@ class Examination:
                 Inconsistency(path_text(("document", *problem.path)), problem.message) for problem in error.problems
             ]
             return None
-        # The author of the certificate chose these file names, and must not be able to choose which files are read
-        # here.
-        return confined(document, Path(file).parent)
 
     def _older(self, place: str) -> bool:
         """Return whether the certificate, by the version and date it states, is older than the field at a path."""

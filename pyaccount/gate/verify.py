@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.attestation.opening import envelope_of
@@ -15,6 +14,7 @@ from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, given_certificate
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
+from pyaccount.document.sources import Folders
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.options import RunOptions
 from pyaccount.gate.agreement import Difference, Terms
@@ -34,15 +34,15 @@ class How:
 
     #: The threads, the time limit and the progress report. The seed is that of the certificate, or follows from `seed`.
     options: RunOptions
-    #: The folder of the files that the document names; by default that of the certificate.
-    folder: str | os.PathLike[str] | None = None
+    #: Where the files that the document names may lie, besides the folder of the certificate.
+    folders: Folders = ()
     #: Accept only certificates that state this version. Otherwise the version that a certificate states decides the
     #: comparison.
     same_version: bool = False
     #: The seed for other samples than those recorded: a number in [0, 2⁶⁴), or `new` for a random one.
     seed: int | Literal["new"] | None = None
-    #: The name in messages of the option that set `folder`.
-    folder_by: str = "folder="
+    #: The name in messages of the option that set `folders`.
+    folder_by: str = "folders="
 
 
 def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
@@ -87,8 +87,7 @@ def _recompute(found: Read, how: How) -> Verification:
         return _amplification(found, same_version=how.same_version)
     data = found.certificate()
     examination = Examination.of(found, data)
-    if how.folder is not None:
-        examination.beside = str(Path(how.folder) / Path(found.file).name)
+    examination.folders = how.folders
     if not data.holds:
         examination.notes.append("the certificate says that its document's claim does not hold")
     if how.same_version and not examination.same_version:
@@ -102,7 +101,7 @@ def _recompute(found: Read, how: How) -> Verification:
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
             hint = (
-                "; files that a certificate's document names are looked for beside it, or in the folder that "
+                "; files that a certificate's document names are looked for beside it, and in the folders that "
                 f"{how.folder_by} names"
             )
             raise DocumentError(

@@ -8,17 +8,19 @@ ignored, and a first line that is not all numbers names the columns.
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyaccount.document.ranges import SCHEDULED
 from pyaccount.errors import quoted
+from pyaccount.files import InsideFile, lines_of, opened
+from pyaccount.strategies.npy import NpyError, header_of, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -32,77 +34,70 @@ class ScheduleFileError(ValueError):
     """A file contains no usable schedule. The message names the file and the first thing wrong with it."""
 
 
-def read_column(path: Path, column: str | int | None) -> Vector:
+def read_column(source: Path | InsideFile, column: str | int | None) -> Vector:
     """Return one column of a file as doubles, in the order of its rows; integers and other types are rounded.
 
     Args:
-        path: A .npy, .csv or .txt file, as the head of this module describes it.
+        source: A .npy, .csv or .txt file, as the head of this module describes it.
         column: The name of the column, or its number from 0; None for a file with a single column.
 
     Raises:
         ScheduleFileError: If the file cannot be read, has no such column or several columns of which none is chosen, or
-            if an entry is not a number. Rows in messages are counted from 0, without the names.
+            if an entry is not a number. Rows in messages are counted from 0, without the names. No message repeats what is
+            in the file: a document of somebody else may have named it.
     """
+    path = source.path if isinstance(source, InsideFile) else source
     try:
-        size = _regular_size(path)
-        match path.suffix.lower():
-            case ".npy":
-                return _of_array(path, column)
-            case ".csv" | ".txt":
-                return _of_text(path, size, column)
-            case other:
-                raise ScheduleFileError(f"{path}: a file of a schedule ends in .npy, .csv or .txt, not in {other!r}")
-    except OSError as error:
-        raise ScheduleFileError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _regular_size(path: Path) -> int:
-    """Return the size of a regular file in bytes; opening a pipe or a device could wait for ever."""
-    try:
-        status = path.stat()
+        with opened(source) as file:
+            match path.suffix.lower():
+                case ".npy":
+                    return _of_array(path, file, column)
+                case ".csv" | ".txt":
+                    return _of_text(path, file, column)
+                case other:
+                    raise ScheduleFileError(
+                        f"{path}: a file of a schedule ends in .npy, .csv or .txt, not in {other!r}"
+                    )
     except FileNotFoundError:
         raise ScheduleFileError(f"{path}: no such file") from None
-    except ValueError as error:  # a null character in the name
-        raise ScheduleFileError(f"{path!s}: cannot be read: {error}") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise ScheduleFileError(f"{path}: not a regular file")
-    if not os.access(path, os.R_OK):
-        raise ScheduleFileError(f"{path}: no permission to read it")
-    return status.st_size
+    except PermissionError:
+        raise ScheduleFileError(f"{path}: no permission to read it") from None
+    except OSError as error:
+        raise ScheduleFileError(f"{path!s}: cannot be read: {error.strerror or error}") from error
 
 
-def _of_array(path: Path, column: str | int | None) -> Vector:
+def _of_array(path: Path, file: BinaryIO, column: str | int | None) -> Vector:
     try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise ScheduleFileError(f"{path}: not a .npy file of numbers: {error}") from error
-    if mapped.dtype.kind not in "iuf":
-        raise ScheduleFileError(f"{path}: the values must be real numbers, but their type is {mapped.dtype}")
-    if mapped.ndim not in (1, 2):
-        raise ScheduleFileError(f"{path}: a vector or a matrix is expected, not an array of {mapped.ndim} dimensions")
-    _check_rows(path, len(mapped))
+        header = header_of(file)
+        if len(header.shape) not in (1, 2):
+            dimensions = f"not an array of {len(header.shape)} dimensions"
+            raise ScheduleFileError(f"{path}: a vector or a matrix is expected, {dimensions}")
+        _check_rows(path, header.shape[0])
+        entries = mapped(file, header)
+    except NpyError as error:
+        raise ScheduleFileError(f"{path}: {error}") from error
     if isinstance(column, str):
         raise ScheduleFileError(
             f"{path}: the columns of a .npy file have no names: give the number of {quoted(column)}, from 0"
         )
-    columns = mapped[:, None] if mapped.ndim == 1 else mapped
+    columns = entries[:, None] if entries.ndim == 1 else entries
     chosen = columns[:, _number(path, column, columns.shape[1])]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # A copy does not change with the file.
         return np.array(chosen, dtype=np.float64, order="C", copy=True, subok=False)
 
 
-def _of_text(path: Path, size: int, column: str | int | None) -> Vector:
+def _of_text(path: Path, file: BinaryIO, column: str | int | None) -> Vector:
+    size = os.fstat(file.fileno()).st_size
     if size > LARGEST_TEXT:
         raise ScheduleFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
     try:
-        return _of_lines(path, column)
+        return _of_lines(path, lines_of(file, LARGEST_TEXT), column)
     except UnicodeDecodeError as error:
         raise ScheduleFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _of_lines(path: Path, column: str | int | None) -> Vector:
-    lines = _lines(path)
+def _of_lines(path: Path, lines: Iterator[str], column: str | int | None) -> Vector:
     first = next(lines, None)
     if first is None:
         raise ScheduleFileError(f"{path}: the file has no values")
@@ -111,11 +106,7 @@ def _of_lines(path: Path, column: str | int | None) -> Vector:
     named = not all(_is_number(entry) for entry in head)
     if isinstance(column, str):
         if not named or column not in head:
-            known = (
-                f"its columns are {', '.join(map(quoted, head[:20]))}"
-                if named
-                else "its first line does not name columns"
-            )
+            known = f"its first line names {len(head)} others" if named else "its first line does not name columns"
             raise ScheduleFileError(f"{path}: there is no column {quoted(column)}; {known}")
         place = head.index(column)
     else:
@@ -127,7 +118,7 @@ def _of_lines(path: Path, column: str | int | None) -> Vector:
             raise ScheduleFileError(f"{path}: row {row} has {len(entries)} entries, but the first line has {len(head)}")
         entry = entries[place]
         if not _is_number(entry):
-            raise ScheduleFileError(f"{path}: the entry of row {row} is {quoted(entry)}, not a number")
+            raise ScheduleFileError(f"{path}: the entry of row {row} is not a number")
         values.append(float(entry))
         if len(values) > SCHEDULED.maximum:
             # A file that is far too long is rejected before it fills the memory.
@@ -148,14 +139,6 @@ def _number(path: Path, column: int | None, columns: int) -> int:
 def _check_rows(path: Path, rows: int) -> None:
     if rows not in SCHEDULED:
         raise ScheduleFileError(f"{path}: the file has {rows:_} values; a schedule has {SCHEDULED.describe()}")
-
-
-def _lines(path: Path) -> Iterator[str]:
-    # Spreadsheets write a byte-order mark.
-    with path.open(encoding="utf-8-sig") as file:
-        for line in file:
-            if kept := line.partition("#")[0].strip():
-                yield kept
 
 
 def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyaccount.document.naming import named_file
 from pyaccount.document.ranges import EXPECTED_BATCH_SIZE, NOISE_MULTIPLIER, PROBABILITY, SCHEDULED
 from pyaccount.document.schedule_rules import length_message
 from pyaccount.document.schedules import Decaying, ScheduledMultiplier, ScheduleFile
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.document.schedules import Schedule, Scheduled
     from pyaccount.document.views import Body
     from pyaccount.errors import Path as DocumentPath
+    from pyaccount.files import InsideFile
 
     Vector = NDArray[np.float64]
 
@@ -81,7 +82,7 @@ def values_of(document: Document, body: Body, path: DocumentPath) -> RoundValues
         raise DocumentError(
             [document.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")]
         )
-    _check_range(document, path, found, _RANGES[str(path[-1])])
+    _check_range(document, path, found, _RANGES[str(path[-1])], shown=not isinstance(scheduled.schedule, ScheduleFile))
     return found
 
 
@@ -97,12 +98,15 @@ def multiplier_range(document: Document, body: Body, path: DocumentPath) -> None
     for value in (values.least, values.most):
         if scale * value not in NOISE_MULTIPLIER:
             allowed = NOISE_MULTIPLIER.describe()
-            product = shortest(scale * value)
-            message = f"the scale makes {shortest(value)} a noise multiplier of {product}, which must be {allowed}"
+            of_file = isinstance(body.schedules()[path].schedule, ScheduleFile)
+            which = "a value of the file" if of_file else shortest(value)
+            product = "" if of_file else f" of {shortest(scale * value)}"
+            message = f"the scale makes {which} a noise multiplier{product}, which must be {allowed}"
             raise DocumentError([document.problem("out-of-range", path, message, allowed=allowed)])
 
 
-def _check_range(document: Document, path: DocumentPath, found: RoundValues, allowed: Range) -> None:
+def _check_range(document: Document, path: DocumentPath, found: RoundValues, allowed: Range, *, shown: bool) -> None:
+    """Raise `DocumentError` for a value that is out of range. Only values that are `shown` are repeated, and none of a file."""
     import numpy as np
 
     values = found.values
@@ -112,7 +116,8 @@ def _check_range(document: Document, path: DocumentPath, found: RoundValues, all
         return
     inside = (values > allowed.minimum if allowed.above else values >= allowed.minimum) & (values <= allowed.maximum)
     first = int(np.argmin(inside))
-    message = f"the value of round {first}, counted from 0, is {shortest(float(values[first]))}; it must be {allowed.describe()}"
+    value = f"is {shortest(float(values[first]))}" if shown else "is out of range"
+    message = f"the value of round {first}, counted from 0, {value}; it must be {allowed.describe()}"
     raise DocumentError([document.problem("out-of-range", (*path, "schedule"), message, allowed=allowed.describe())])
 
 
@@ -158,11 +163,10 @@ def _decaying(schedule: Decaying, rounds: int) -> RoundValues:
 def _of_file(document: Document, path: DocumentPath, schedule: ScheduleFile) -> RoundValues:
     from pyaccount.plan.schedule_files import ScheduleFileError
 
-    folder = Path(document.file).parent if document.file is not None else Path()
+    file = named_file(document, (*path, "schedule", "file"), schedule.file)
     try:
-        file = folder / schedule.file
-        # The file's identity is part of the cache key: the path may be relative, and the working directory may change.
-        status = file.stat() if file.is_file() else None
+        # The file's identity is part of the cache key: its content may change.
+        status = file.path.stat() if file.path.is_file() else None
         stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         found = _column(file, schedule.column, stamp)
     except ScheduleFileError as error:
@@ -177,7 +181,7 @@ def _of_file(document: Document, path: DocumentPath, schedule: ScheduleFile) -> 
 
 
 @lru_cache(maxsize=4)
-def _column(path: Path, column: str | int | None, stamp: object) -> RoundValues:
+def _column(file: InsideFile, column: str | int | None, stamp: object) -> RoundValues:
     from pyaccount.plan.schedule_files import read_column
 
-    return RoundValues(read_column(path, column))
+    return RoundValues(read_column(file, column))

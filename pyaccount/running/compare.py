@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.compared import FailedRecord, Why, is_certificate, row_of
 from pyaccount.certificate.comparison import Comparison
-from pyaccount.document.sources import Handed
+from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import DocumentError, DomainError, PyaccountError
 from pyaccount.running.plan import Plan, compile_document
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def comparable(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
     overrides: Overrides = (),
+    folders: Folders = (),
 ) -> Plan | Certificate:
     """Return the item to compare: the plan of a document, or a finished certificate, to which overrides do not apply.
 
@@ -39,7 +40,7 @@ def comparable(
         return Certificate(parse_certificate(source.data, source.name).certificate())
     from pyaccount.document.loading import load
 
-    return compile_document(load(source, overrides=overrides))
+    return compile_document(load(source, overrides=overrides, folders=folders))
 
 
 def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Report | None = None) -> Comparison:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg  # type: ignore[import-untyped]
 
+from pyaccount.files import InsideFile, lines_of, opened
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
+from pyaccount.strategies.npy import NpyError, header_of, mapped
 from pyaccount.strategies.toeplitz import in_range
 from pyaccount.strategies.workload import dense_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from typing import IO
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -37,7 +37,7 @@ class MatrixFileError(ValueError):
     """A file contains no usable strategy matrix. The message names the file and the first thing wrong with it."""
 
 
-def load_dense(path: Path, iterations: int) -> Matrix:
+def load_dense(source: Path | InsideFile, iterations: int) -> Matrix:
     """Read the strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal; or with more rows.
 
     A matrix with more rows than columns is an encoder of sums with noise of their own. Its rows may be in any order; every
@@ -50,19 +50,25 @@ def load_dense(path: Path, iterations: int) -> Matrix:
 
     Whatever follows from the size, the header or the number of entries is checked before any entry is read, so a file
     that is far too large is rejected at once. Rows and columns in messages count from 0. Raises `MatrixFileError`, and
-    nothing else, for anything wrong with the file or the matrix.
+    nothing else, for anything wrong with the file or the matrix. No message repeats what is in the file: a document of somebody
+    else may have named it.
     """
+    path = source.path if isinstance(source, InsideFile) else source
     try:
-        size = _regular_size(path)
-        match path.suffix.lower():
-            case ".npy":
-                matrix = _read_npy(path, iterations)
-            case ".csv" | ".txt":
-                matrix = _read_text(path, size, iterations)
-            case other:
-                raise MatrixFileError(f"{path}: a matrix file ends in .npy, .csv or .txt, not in {other!r}")
+        with opened(source) as file:
+            match path.suffix.lower():
+                case ".npy":
+                    matrix = _read_npy(path, file, iterations)
+                case ".csv" | ".txt":
+                    matrix = _read_text(path, file, iterations)
+                case other:
+                    raise MatrixFileError(f"{path}: a matrix file ends in .npy, .csv or .txt, not in {other!r}")
+    except FileNotFoundError:
+        raise MatrixFileError(f"{path}: no such file") from None
+    except PermissionError:
+        raise MatrixFileError(f"{path}: no permission to read it") from None
     except OSError as error:
-        raise MatrixFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise MatrixFileError(f"{path!s}: cannot be read: {error.strerror or error}") from error
     _check_entries(path, matrix)
     return matrix
 
@@ -152,58 +158,26 @@ def bands_of(matrix: Matrix) -> int:
     return int((np.arange(len(matrix)) - first).max()) + 1
 
 
-def _regular_size(path: Path) -> int:
-    """Return the size in bytes of a regular file; opening a pipe or a device could wait for ever."""
+def _read_npy(path: Path, file: BinaryIO, iterations: int) -> Matrix:
     try:
-        status = path.stat()
-    except FileNotFoundError:
-        raise MatrixFileError(f"{path}: no such file") from None
-    except ValueError as error:  # a null character in the name
-        raise MatrixFileError(f"{path!s}: cannot be read: {error}") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise MatrixFileError(f"{path}: not a regular file")
-    if not os.access(path, os.R_OK):
-        raise MatrixFileError(f"{path}: no permission to read it")
-    return status.st_size
-
-
-def _read_npy(path: Path, iterations: int) -> Matrix:
-    with path.open("rb") as file:
-        shape, kind = _npy_header(path, file)
-    # Booleans, complex numbers, dates, text and objects cannot be entries of a real matrix.
-    if kind.kind not in "iuf":
-        raise MatrixFileError(f"{path}: the entries must be real numbers, but their type is {kind}")
-    _check_shape(path, shape, iterations)
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise MatrixFileError(f"{path}: the header promises {shape} entries of type {kind}, but: {error}") from error
+        header = header_of(file)
+        _check_shape(path, header.shape, iterations)
+        entries = mapped(file, header)
+    except NpyError as error:
+        raise MatrixFileError(f"{path}: {error}") from error
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # Copy, so that the matrix does not depend on the file. Entries that overflow to infinity are rejected later.
-        return np.array(mapped, dtype=np.float64, order="C", copy=True, subok=False)
+        return np.array(entries, dtype=np.float64, order="C", copy=True, subok=False)
 
 
-def _npy_header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    try:
-        version = np.lib.format.read_magic(file)
-        # Version 3.0 exists only for structured types with names beyond Latin-1, which are not numbers.
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise MatrixFileError(f"{path}: .npy format {version[0]}.{version[1]} holds no plain matrix")
-        shape, _, kind = readers[version](file)
-    except MatrixFileError:
-        raise
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise MatrixFileError(f"{path}: not a .npy file: {error}") from error
-    return shape, kind
-
-
-def _read_text(path: Path, size: int, iterations: int) -> Matrix:
+def _read_text(path: Path, file: BinaryIO, iterations: int) -> Matrix:
+    size = os.fstat(file.fileno()).st_size
     if size > LARGEST_TEXT:
         raise MatrixFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
     try:
-        delimiter, counted = _check_text_shape(path, iterations)
-        rows = [_parse(path, row, line, delimiter) for row, line in enumerate(_lines(path))]
+        delimiter, counted = _check_text_shape(path, file, iterations)
+        lines = lines_of(file, LARGEST_TEXT)
+        rows = [_parse(path, row, line, delimiter) for row, line in enumerate(lines)]
     except UnicodeDecodeError as error:
         raise MatrixFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     # The file is read twice and may have changed in between.
@@ -212,19 +186,11 @@ def _read_text(path: Path, size: int, iterations: int) -> Matrix:
     return np.array(rows)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    # Spreadsheets write a byte-order mark.
-    with path.open(encoding="utf-8-sig") as file:
-        for line in file:
-            if kept := line.partition("#")[0].strip():
-                yield kept
-
-
-def _check_text_shape(path: Path, iterations: int) -> tuple[str | None, int]:
+def _check_text_shape(path: Path, file: BinaryIO, iterations: int) -> tuple[str | None, int]:
     """Count entries without parsing them; return the delimiter, or None for white space, and the number of rows."""
     delimiter: str | None = None
     rows = columns = 0
-    for row, line in enumerate(_lines(path)):
+    for row, line in enumerate(lines_of(file, LARGEST_TEXT)):
         if row == 0:
             delimiter = "," if "," in line else None
         count = line.count(",") + 1 if delimiter else len(line.split())
@@ -244,9 +210,7 @@ def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
         # The parser's message counts rows and columns differently, so the wrong entry is located here.
         for column, entry in enumerate(line.split(delimiter)):
             if not _is_number(entry):
-                raise MatrixFileError(
-                    f"{path}: the entry at row {row}, column {column} is {entry.strip()!r}, not a real number"
-                ) from None
+                raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is not a real number") from None
         raise MatrixFileError(f"{path}: row {row} is not a row of real numbers") from None
 
 
@@ -303,4 +267,4 @@ def _refuse_first(path: Path, matrix: Matrix, wrong: NDArray[np.bool_], rule: st
     position = int(wrong.argmax())
     if wrong.flat[position]:
         row, column = divmod(position, matrix.shape[1])
-        raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is {matrix[row, column]}, but {rule}")
+        raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is not allowed: {rule}")

@@ -103,7 +103,10 @@ def test_the_coefficients_are_those_that_the_document_describes() -> None:
 
 
 @pytest.mark.parametrize("rows", [20, 40])
-def test_a_matrix_from_a_file_is_inside_or_known_by_its_hash(rows: int, tmp_path: Path) -> None:
+def test_a_matrix_from_a_file_is_inside_or_known_by_its_hash(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     raw = np.tril(np.random.default_rng(5).random((rows, rows))) + np.eye(rows)
     np.save(tmp_path / "c.npy", raw)
     (tmp_path / "document.json").write_text("")

@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 from attestation_tools import private_file, public_pem
+from ledger_samples import Clock
 from places import EXAMPLES
 from securesystemslib.signer import CryptoSigner
 from warm_commands import COMMAND, COMMANDS_READ, warm
@@ -129,7 +129,7 @@ def test_every_example_of_the_help_runs(
         pyaccount.Ledger("budgets.db").begin("e2")
     if name == "ledger amend-clock":
         # An event of the future stops everybody else.
-        pyaccount.Ledger("budgets.db", clock=lambda: datetime(2099, 1, 1, tzinfo=UTC)).begin("e2")
+        pyaccount.Ledger("budgets.db", clock=Clock("2099-01-01T00:00:00+00:00")).begin("e2")
     for number, line in enumerate(found):
         assert line.startswith(f"pyaccount {name}")
         # A shell reads the first, and all that say something to it; the others are read here, without a new process for each.

@@ -88,7 +88,7 @@ VALID = [
     edited({15: "matrix: {kind: banded-square-root, bands: 2_000, normalize: false}"}),
     edited({15: "matrix: {kind: optimal-toeplitz, bands: 1}"}),
     edited({15: "matrix: {kind: toeplitz, coefficients: [1e-9, 0, .5, '1e9', 0], normalize: true}"}),
-    edited({15: "matrix: {kind: dense, file: ../folder/a matrix.npy}"}),
+    edited({15: "matrix: {kind: dense, file: ./folder/a matrix.npy}"}),
     edited({15: "matrix: {kind: optimal-toeplitz, bands: {choose: [16_384, 8, '0x4']}}", 10: "  iterations: 20_000"}),
     edited({15: "matrix: {kind: {choose: [banded-square-root, optimal-toeplitz]}, bands: 4, normalize: false}"}),
     edited({15: "matrix: {kind: {choose: [optimal-toeplitz]}, bands: {choose: [4]}}"}),

@@ -9,7 +9,7 @@ import pytest
 from scheduled_documents import SAMPLED, body, document, head
 
 import pyaccount
-from pyaccount.document.files import named_files
+from pyaccount.document.naming import named_files
 
 POISSON = SAMPLED["poisson"]
 
@@ -181,12 +181,12 @@ def test_files_of_schedules_are_named_and_confined(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "inside"):
         (place / "sigmas.csv").write_text("1\n2\n", encoding="utf-8")
     inside = document("poisson", {"file": "sigmas.csv"}, 2)
-    loaded = pyaccount.load(inside, folder=tmp_path / "inside")
+    loaded = pyaccount.load(inside, folders=[tmp_path / "inside"])
     assert named_files(loaded) == [tmp_path / "inside" / "sigmas.csv"]
     assert pyaccount.compile(loaded)
     outside = document("poisson", {"file": "../sigmas.csv"}, 2)
     with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.load(outside, folder=tmp_path / "inside")
+        pyaccount.load(outside, folders=[tmp_path / "inside"])
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path_text) == ("outside-folder", "noise.multiplier.schedule.file")
 
@@ -221,7 +221,7 @@ def test_files_of_schedules_inside_of_phases_are_confined(tmp_path: Path) -> Non
     inside = body(POISSON, 2, {"schedule": {"file": "../sigmas.csv"}})
     phases = [{"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [inside]}]
     with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.load({**head(), "phases": phases}, folder=tmp_path)
+        pyaccount.load({**head(), "phases": phases}, folders=[tmp_path])
     (problem,) = caught.value.problems
     path = "phases[0].phases[0].noise.multiplier.schedule.file"
     assert (problem.slug, problem.path_text) == ("outside-folder", path)

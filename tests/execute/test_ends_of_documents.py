@@ -74,6 +74,7 @@ def test_a_matrix_too_small_to_be_scaled_is_refused_at_its_place(entries: list[f
     assert certified.data.guarantee.epsilon > 0.0
 
 
+@pytest.mark.usefixtures("in_tmp_path")
 def test_a_dense_matrix_too_small_to_be_scaled_is_refused_at_its_place(tmp_path: Path) -> None:
     np.save(tmp_path / "small.npy", np.tril(np.full((4, 4), 1e-310)))
     mechanism = document(

@@ -257,8 +257,10 @@ def test_a_matrix_file_lies_beside_the_certificate(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "matrix.csv").write_text(text, encoding="utf-8")
-    assert pyaccount.verify(target, folder=elsewhere).identical
+    # What is beside the certificate comes first.
+    assert not pyaccount.verify(target, folders=[elsewhere]).agrees
     (tmp_path / "matrix.csv").unlink()
+    assert pyaccount.verify(target, folders=[tmp_path / "none", elsewhere]).identical
     with pytest.raises(pyaccount.DocumentError, match="no such file"):
         pyaccount.verify(target)
 
@@ -378,6 +380,6 @@ def test_a_missing_matrix_is_told_where_it_is_looked_for(
     (tmp_path / "s.csv").rename(tmp_path / "moved.csv")
     code, _, err = run(capsys, "verify", "c.json")
     assert code == 2
-    assert "in the folder that --folder names" in err
-    with pytest.raises(pyaccount.DocumentError, match="in the folder that folder= names"):
+    assert "in the folders that --folder names" in err
+    with pytest.raises(pyaccount.DocumentError, match="in the folders that folders= names"):
         pyaccount.verify("c.json")

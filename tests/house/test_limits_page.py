@@ -17,6 +17,7 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
+from pyaccount.document.canonical import sha256_of
 
 PAGE = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| ([\d_]+) \| `([\w.]+)` \|$", PAGE, flags=re.MULTILINE)
@@ -58,7 +59,7 @@ def test_a_certificate_has_no_file_read_elsewhere(
     monkeypatch.chdir(folder)
     certificate = json.loads(pyaccount.certify(named(str(folder / "matrix.csv"))).to_json())
     certificate["document"]["matrix"]["file"] = file
-    certificate["document_sha256"] = pyaccount.load(certificate["document"]).sha256
+    certificate["document_sha256"] = sha256_of(certificate["document"])
     path = save(folder, certificate)
     for more in ((), ("--folder", str(folder))):
         assert cli.run(["verify", str(path), *more]) == 2
@@ -72,7 +73,7 @@ def test_a_certificate_has_the_file_beside_it_read(folder: Path, monkeypatch: py
     path = folder / "c.json"
     pyaccount.certify(named("matrix.csv")).save(path)
     assert pyaccount.verify(path)
-    assert pyaccount.verify(path, folder=folder)
+    assert pyaccount.verify(path, folders=[folder])
 
 
 HOSTILE = """
@@ -83,6 +84,7 @@ from pathlib import Path
 import yaml
 from mutations import damaged, text_of, torn
 from pyaccount import cli
+from pyaccount.document.canonical import sha256_of
 examples, certificates, folder, count = Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5])
 # Those that are planned in no time, damaged or not.
 names = ("cifar10-dp-sgd", "one-draw", "full-batch", "fixed-size-replace-one", "pretrain-and-finetune", "attack-budget")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from ledger_samples import gaussian, stated
+from ledger_samples import Clock, gaussian, stated
 from places import EXAMPLES, ROOT
 
 import pyaccount
@@ -30,7 +30,7 @@ def test_a_reader_who_follows_the_page_sees_what_it_shows(
     steps["training"] = {"iterations": 3, "expected_batch_size": 1000}
     pyaccount.certify(steps).save("steps.cert.json")
     namespace: dict[str, Any] = {"sum_of_clipped_gradients": lambda batch: np.zeros(4)}
-    printed = ""
+    printed = from_python = ""
     for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE):
         if language == "yaml":
             (tmp_path / next(files)).write_text(text)
@@ -38,15 +38,19 @@ def test_a_reader_who_follows_the_page_sees_what_it_shows(
             printed = ""
             for line in text.splitlines():
                 expected = re.search(r"# exit code (\d+)$", line)
+                if "amend-clock" in line:
+                    # The event of the future that the page speaks of.
+                    pyaccount.Ledger("budgets.db", clock=Clock("2099-01-01T00:00:00+00:00")).add_block("new")
                 assert cli.run(shlex.split(line, comments=True)[1:]) == (int(expected[1]) if expected else 0)
                 printed += capsys.readouterr().out
         elif language == "python":
             exec(compile(text, "ledger.md", "exec"), namespace)
-            printed = capsys.readouterr().out
+            printed = from_python = capsys.readouterr().out
         else:
             lines = [line.rstrip() for line in printed.splitlines()]
             assert [line for line in text.rstrip().splitlines() if line.rstrip() not in lines] == []
-    assert printed == "committed\n"
+    assert from_python == "committed\n"
+    assert "was set back from 2099-01-01" in printed
     assert list(files) == []
     assert load_data_set("events.yaml").periods is not None
     ledger = pyaccount.Ledger("budgets.db")

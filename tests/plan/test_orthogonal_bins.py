@@ -73,6 +73,7 @@ def exact_gram(matrix: NDArray[np.float64], bins: int) -> list[list[Fraction]]:
         ([1e-150, 0.0, 1e-150, 1e-180], 2, False),
     ],
 )
+@pytest.mark.usefixtures("in_tmp_path")
 def test_samples_go_where_the_gram_matrix_is_diagonal(
     coefficients: list[float], bins: int, without: bool, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_no_batch_is_solved_for() -> None:
     ]
 
 
+@pytest.mark.usefixtures("in_tmp_path")
 def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path) -> None:
     for matrix, path in (
         ({"kind": "dense", "file": str(tmp_path / "none.npy")}, "matrix.file"),
@@ -161,6 +163,7 @@ def test_a_scaled_identity_is_more_or_less_noise() -> None:
 @pytest.mark.parametrize(
     ("rounds", "bins", "coefficients"), [(2, 2, []), (5, 2, [1.0, 0.0, 0.5]), (3, 3, []), (4, 3, [1.0, 0.0, 0.0, 0.7])]
 )
+@pytest.mark.usefixtures("in_tmp_path")
 def test_two_and_three_bins_by_quadrature(rounds: int, bins: int, coefficients: list[float], tmp_path: Path) -> None:
     """Unequal norms: a diagonal matrix, or a bin with one turn more."""
     if coefficients:
@@ -199,6 +202,7 @@ def test_one_bin_is_one_gaussian_mechanism() -> None:
 
 
 @pytest.mark.parametrize("kind", ["toeplitz", "one norm each", "many norms"])
+@pytest.mark.usefixtures("in_tmp_path")
 def test_samples_agree(kind: str, tmp_path: Path) -> None:
     rounds, bins, generator = (14, 4, np.random.default_rng(20261123))[0:3]
     matrix: dict[str, Any] = {"kind": "toeplitz", "coefficients": [1.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.25]}

@@ -72,6 +72,7 @@ def certified(matrix: Array, folder: Path, most: int, *, normalize: bool, sigma:
 
 
 @pytest.mark.parametrize(("most", "square", "epsilon"), [(1, 7, 3.7868), (2, 26, 8.1958)])
+@pytest.mark.usefixtures("in_tmp_path")
 def test_a_tree_costs_the_nodes_that_a_record_is_in(most: int, square: int, epsilon: float, tmp_path: Path) -> None:
     """No separation: at one participation ε was 22.4 where the truth is 3.79, at two 36.0 where it is 8.20."""
     gram = tree_gram()
@@ -86,6 +87,7 @@ def test_a_tree_costs_the_nodes_that_a_record_is_in(most: int, square: int, epsi
     assert reduction["tight"]
 
 
+@pytest.mark.usefixtures("in_tmp_path")
 def test_a_square_root_from_a_file_costs_what_its_coefficients_do(tmp_path: Path) -> None:
     """One participation: ε was 12.1, at a column of norm 1."""
     roots = np.cumprod([1.0, *((2 * j - 1) / (2 * j) for j in range(1, LEAVES))])

@@ -328,6 +328,7 @@ def test_a_folder_has_one_run(tmp_path: Path, options: dict[str, Any], message: 
         started(tmp_path, **options)
 
 
+@pytest.mark.usefixtures("in_tmp_path")
 def test_another_matrix_in_the_same_file_is_refused(tmp_path: Path) -> None:
     """The document is the same, but its matrix is not."""
     matrix = {"matrix": {"kind": "dense", "file": str(tmp_path / "c.npy")}, "sampler": {"kind": "none"}}

@@ -68,6 +68,7 @@ def test_other_sums_beside_a_tree_get_noise_of_their_own(tmp_path: Path) -> None
     assert np.abs(covariance - 2.25 * np.eye(4)).max() <= 5.0 * 2.25 * math.sqrt(2.0 / size)
 
 
+@pytest.mark.usefixtures("in_tmp_path")
 def test_a_matrix_with_more_rows_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     np.save(tmp_path / "encoder.npy", np.vstack([np.eye(5), np.ones((1, 5))]))
     raw = document(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.matrices import Dense
+from pyaccount.document.naming import named_file
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.files import InsideFile
 
 #: The noise of a matrix with more rows than columns and what may be released, as an assumption.
 ROWS_RELEASED = (
@@ -56,13 +57,12 @@ class DensePlan(MatrixPlan):
     def _read(self, document: Document, body: Body, matrix: Dense) -> Strategy:
         from pyaccount.strategies.dense import MatrixFileError
 
-        folder = Path(document.file).parent if document.file is not None else Path()
+        file = named_file(document, body.at("matrix", "file"), matrix.file)
         try:
-            path = folder / matrix.file
-            # The file's identity is part of the cache key: the path may be relative, and the working directory may change.
-            status = path.stat() if path.is_file() else None
+            # The file's identity is part of the cache key: its content may change.
+            status = file.path.stat() if file.path.is_file() else None
             stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            return _dense(path, rounds_of(body), matrix.normalize, stamp)
+            return _dense(file, rounds_of(body), matrix.normalize, stamp)
         except MatrixFileError as error:
             raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
@@ -113,14 +113,14 @@ class DensePlan(MatrixPlan):
 
 
 @lru_cache(maxsize=4)
-def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
+def _dense(file: InsideFile, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
     import hashlib
 
     import numpy as np
 
     from pyaccount.strategies.dense import column_norms, dense_error, load_dense, normalized_columns_max
 
-    matrix = load_dense(path, iterations)
+    matrix = load_dense(file, iterations)
     fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()
     # The entry at which the scale is read off; with more rows than columns the first one may be 0.
     place = (0, 0) if len(matrix) == iterations else np.unravel_index(int(matrix.argmax()), matrix.shape)
