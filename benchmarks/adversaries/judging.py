@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,11 @@ CONCENTRATED = tuple(1.0 + 2.0 ** (k / 3.0) for k in range(-21, 25))
 SAME, ROUGH = 1e-10, 1e-6
 #: Values of δ near which profiles are asked.
 LEVELS = (0.5, 1e-1, 1e-2, 1e-4, 1e-7, 1e-11)
+
+
+def _read(document: dict[str, Any]) -> pyaccount.Document:
+    """Return a document, whose matrix may lie among temporary files."""
+    return pyaccount.load(document, folders=[tempfile.gettempdir()])
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class Judge:
         asked = [] if self.quick else points
         document = self.case.document(privacy=privacy, accounting={"profile": asked})
         try:
-            data = pyaccount.certify(document, threads=1, time_limit=self.limit).data
+            data = pyaccount.certify(_read(document), threads=1, time_limit=self.limit).data
         except DocumentError as error:
             self.result.refused.append(f"{error.problems[0].slug}: {error.problems[0].message}"[:160])
             return
@@ -154,7 +160,7 @@ class Judge:
 
     def _asked(self, document: dict[str, Any], points: list[float]) -> None:
         """Compare the engine's δ at these ε, with which claims and filters are decided."""
-        bounds = compile_document(pyaccount.load(document)).at().bounds()
+        bounds = compile_document(_read(document)).at().bounds()
         engine = Engine(threads=1, time_limit=self.limit)
         try:
             answers = engine.ask_all([(bounds, Question(epsilon, None, 0.05)) for epsilon in points])
@@ -201,7 +207,7 @@ class Judge:
             self.result.violations.append(Violation(self.case, document, what, stated, truth))
 
     def _filters(self, document: dict[str, Any]) -> None:
-        read = pyaccount.load(document)
+        read = _read(document)
         for name, price in (
             ("renyi", self._renyi), ("zcdp", self._zcdp), ("gaussian", self._gaussian), ("basic", self._basic),
             ("cut", self._cut),

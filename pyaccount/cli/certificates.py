@@ -28,6 +28,7 @@ from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
+    from pyaccount.document.document import Document
     from pyaccount.training.reporting import RecordVerdict
 
 
@@ -214,7 +215,6 @@ def check(
     """
     from dataclasses import replace
 
-    from pyaccount.document.loading import load  # few gates have documents
     from pyaccount.gate.check import check as judge
     from pyaccount.pages.readable import printed
 
@@ -231,7 +231,7 @@ def check(
     verdict = judge(
         certificates,
         policy=None if policy is None else source_of(policy),
-        documents=[load(source_of(document), folders=folders) for document in documents] or None,
+        documents=_loaded(documents, folders),
         limits=given,
         places=places,
         attestations=attestations,
@@ -414,6 +414,15 @@ def _independent(certificate: str, seconds: float | None, form: str, *, quiet: b
     if not hand_over("verdict", lambda _: verdict.to_json(), show, asked):
         return STOPPED
     return HOLDS if verdict else FAILS
+
+
+def _loaded(documents: tuple[str, ...], folders: tuple[str, ...]) -> list[Document] | None:
+    """Return the documents that certificates are compared with; None without any, as most gates are."""
+    if not documents:
+        return None
+    from pyaccount.document.loading import load
+
+    return [load(source_of(document), folders=folders) for document in documents]
 
 
 def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:

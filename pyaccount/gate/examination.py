@@ -14,7 +14,6 @@ from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
-from pyaccount.document.sources import Folders
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, differences
 from pyaccount.gate.verification import Verification
@@ -22,6 +21,7 @@ from pyaccount.gate.verification import Verification
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.document.sources import Folders
 
 #: The versions on which digits depend.
 _COMPUTED_BY = ("pyaccount", "core")

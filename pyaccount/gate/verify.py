@@ -14,7 +14,6 @@ from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, given_certificate
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
-from pyaccount.document.sources import Folders
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.options import RunOptions
 from pyaccount.gate.agreement import Difference, Terms
@@ -26,6 +25,7 @@ from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation
+    from pyaccount.document.sources import Folders
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,9 @@ OF_THE_COMMAND = ("cli/", "draft/", "reference.py", "messages.py", "independent/
 OPTIONS_THEMSELVES = {
     "document/overrides.py": "--set ",
     "document/shuffling.py": "--sampler none --max-participations",
+    # A document may be read by a command or in Python, and the message is about its key.
+    "document/naming.py": "`--folder DIR`, `folders=`",
+    "document/sweeps.py": "`--folder DIR`, `folders=`",
 }
 
 

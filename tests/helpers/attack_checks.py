@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from exact_documents import Truth
@@ -78,7 +79,8 @@ class Attack:
 
     def run(self) -> Outcome:
         """Certify and forecast the document, and compare both with the exact values."""
-        document = pyaccount.load(self.truth.document)
+        matrix = self.truth.document.get("matrix", {}).get("file")
+        document = pyaccount.load(self.truth.document, folders=[] if matrix is None else [Path(matrix).parent])
         plan = pyaccount.compile(document)
         if not plan.sampled:
             self.out.refused.append(Finding(self.name, "plan", "is not judged by sampling"))

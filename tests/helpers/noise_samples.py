@@ -54,7 +54,7 @@ def described(name: str, folder: Path, **changes: Any) -> Any:
     changes = {"matrix": {**SECTIONS[name], **changes.pop("matrix", {})}, **changes}
     if changes["matrix"]["kind"] == "dense":
         changes["matrix"]["file"] = str(folder / "matrix.npy")
-    return pyaccount.load(document(**{"training__iterations": ROUNDS, **changes}))
+    return pyaccount.load(document(**{"training__iterations": ROUNDS, **changes}), folders=[folder])
 
 
 def noise(name: str, folder: Path, *, phase: int = 0, clip_norm: float = 1.0, **changes: Any) -> Noise:

@@ -35,7 +35,7 @@ def document(row: dict[str, Any], folder: Path) -> Document:
         np.save(folder / name, truth(matrix))
     given = {"pyaccount": 1, "name": row["id"], "accounting": {"profile": []}, **row["document"]}
     # YAML 1.1, which the loader of the tests follows, reads 1e-5 as a text; the package accepts that.
-    return pyaccount.load(given, folder=folder)
+    return pyaccount.load(given, folders=[folder])
 
 
 def ends(row: dict[str, Any], certificate: Certificate) -> tuple[float, float]:

@@ -169,7 +169,7 @@ def test_two_branches_share_no_noise_from_where_they_part(
     if name == "dense":
         np.save(tmp_path / "matrix.npy", np.tril(np.random.default_rng(3).uniform(0.1, 1.0, (ROUNDS, ROUNDS))))
         matrix["file"] = str(tmp_path / "matrix.npy")
-    asked = pyaccount.load(document({"matrix": matrix, "sampler": {"kind": "none"}}))
+    asked = pyaccount.load(document({"matrix": matrix, "sampler": {"kind": "none"}}), folders=[tmp_path])
     c = strategy(asked, asked.bodies[0])
     if c.dense is not None:
         square = np.asarray(c.dense)
