@@ -94,7 +94,9 @@ def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, La
             mass -= after * apart(nodes[i + 1][0] - k)[after < 0]
             error += error * (apart(nodes[i + 1][0] - k)[1] >> bits)
         if not lawful or mass < -error << bits:
-            raise refused(f"a bound that is not that of a law, near the loss {k * grid.spacing / (1 << SPACING_BITS):.3g}")
+            raise refused(
+                f"a bound that is not that of a law, near the loss {k * grid.spacing / (1 << SPACING_BITS):.3g}"
+            )
         if not mass:
             continue
         reflection = mass * (grid.alpha(-k) + 1) >> bits

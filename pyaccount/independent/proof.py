@@ -89,7 +89,8 @@ def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> Non
     """Raise unless the bound of a round is what that of a law can be, at some nodes and beyond them.
 
     It does not increase; no set of outputs of the pair for the lower end has a larger P − αQ, whatever its threshold; and if it
-    is that of a pair, it is for α ≥ 1 the reflection of the bound of the exchanged pair, computed anew. Errors are at most 2^30·α units.
+    is that of a pair, it is for α ≥ 1 the reflection of the bound of the exchanged pair, computed anew. Errors are at most 2^30·α
+    units.
     """
     one, h = 1 << grid.bits, grid.spacing / (1 << lattice.SPACING_BITS)
     last, final = nodes[-1]

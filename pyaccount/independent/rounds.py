@@ -82,8 +82,9 @@ class MixtureRound(Round):
     """Σ_j w_j·N(j·s) against Σ_j v_j·N(j·s), with P/Q increasing (sections 1.1, 1.2, 3, 4.5).
 
     If no shift under P is below one under Q, P/Q increases: its derivative has the sign of Σ w_j·v_i·(j − i)·φ_j·φ_i. With other
-    shifts there are masses for a lower end, whatever the thresholds, and no upper bound. Weights are rounded up to the precision for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the
-    masses of any set by less than (number of shifts)·(largest shift + 1) units, which are added to the result.
+    shifts there are masses for a lower end, whatever the thresholds, and no upper bound. Weights are rounded up to the precision
+    for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the masses of any set by less than (number of
+    shifts)·(largest shift + 1) units, which are added to the result.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class MixtureRound(Round):
         """Take the weights of the shifts j ≠ 0 under P and under Q; `lost` of P counts as an infinite loss."""
         self.given, self.against, self.shift, self.lost = dict(weights), dict(against or {}), shift, lost
         self.symmetric = self.against == {-j: weight for j, weight in self.given.items()}
-        whole = sum(self.given.values(), lost)
-        if max(whole, sum(self.against.values())) > 1 + lost + ROUNDED or min(*self._weights(), 0) < 0:
+        whole, other = sum(self.given.values(), lost), sum(self.against.values(), Fraction(0))
+        if max(whole, other) > 1 + lost + ROUNDED or min(*self._weights(), 0) < 0:
             raise refused("weights that are not those of a law")
         self.increasing = min((*self.given, *([0] if whole < 1 else []))) >= max((*self.against, 0))
         self._bits, self.last = 0, 0.0

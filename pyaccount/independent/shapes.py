@@ -48,83 +48,75 @@ def agreed(rates: list[Fraction]) -> Fraction:
 
 
 def _table(text: str) -> dict[str, str]:
-    return {name.strip(): rest.strip() for name, _, rest in (line.partition(":") for line in text.strip().splitlines())}
+    """Return what stands after the colon, for each of the words before it; a slash joins the two words of a place."""
+    lines = (line.partition(":") for line in text.strip().splitlines())
+    return {name.replace("/", " "): rest.strip() for names, _, rest in lines for name in names.split()}
 
 
 #: The keys of a section that may stand together: alternatives, each with keys that it needs, and with some that it may have (?).
 #: A section with kinds has a line for each, *place kind*; training has one for each sampler, and a sampler without training is
 #: a *sample*.
-SHAPES = _table("""
-    document run: pyaccount name privacy accounting? training sampler matrix? workload? noise count?
-    document release: pyaccount name privacy accounting? mechanism sampler? count?
-    document phased: pyaccount name privacy accounting? composed_from? noise? phases
-    body run: name? training sampler matrix? workload? noise count?
-    body release: name? mechanism sampler? count?
-    body sampled: name? sampler phases count?
-    body selected: name? select phases count?
-    body parallel: name? parallel count?
-    body part: name? phases count?
+SHAPES = _table(
+    """
+    document/run: pyaccount name privacy accounting? training sampler matrix? workload? noise count?
+    document/release: pyaccount name privacy accounting? mechanism sampler? count?
+    document/phased: pyaccount name privacy accounting? composed_from? noise? phases
+    body/run: name? training sampler matrix? workload? noise count?
+    body/release: name? mechanism sampler? count?
+    body/sampled: name? sampler phases count?
+    body/selected: name? select phases count?
+    body/parallel: name? parallel count?
+    body/part: name? phases count?
     privacy: adjacency group_size? epsilon delta | adjacency group_size? risk
     risk: advantage report_delta? | true_positive_rate false_positive_rate report_delta? | gaussian_mu report_delta?
-    training poisson: (length) dataset_size? expected_batch_size? sampling_probability? participation_rate?
-    training b-min-sep: (length) dataset_size? expected_batch_size? sampling_probability? participation_rate?
-    training cyclic-poisson: (length) dataset_size? expected_batch_size? sampling_probability? participation_rate?
-    training user-b-min-sep: iterations sampling_probability dataset_size?
-    training random-allocation: (length) dataset_size? expected_batch_size? participation_rate?
-    training balls-in-bins: (length) dataset_size? expected_batch_size? participation_rate?
-    training none: (length) dataset_size? expected_batch_size?
-    training fixed-size: (length) dataset_size expected_batch_size
-    training with-replacement: (length) dataset_size expected_batch_size
-    training must-ow: (length) dataset_size expected_batch_size
-    training must-wo: (length) dataset_size expected_batch_size
-    training must-ww: (length) dataset_size expected_batch_size
-    sampler poisson: kind truncate_to? draws_per_iteration?
-    sampler fixed-size: kind
-    sampler with-replacement: kind
-    sampler must-ow: kind subset_size
-    sampler must-wo: kind subset_size
-    sampler must-ww: kind subset_size
-    sampler b-min-sep: kind min_separation? start? truncate_to?
-    sampler user-b-min-sep: kind records_per_user attribution min_separation? start? waits_after?
-    sampler random-allocation: kind iterations_per_allocation participations?
-    sampler balls-in-bins: kind bins?
-    sampler cyclic-poisson: kind partitions? phase?
-    sampler none: kind max_participations? min_separation?
-    sample poisson: kind sampling_probability draws?
-    noise gaussian: kind? multiplier also?
-    noise laplace: kind multiplier
-    noise shared: scale
+    training/poisson training/b-min-sep training/cyclic-poisson: (length) dataset_size? (rates) sampling_probability?
+    training/user-b-min-sep: iterations sampling_probability dataset_size?
+    training/random-allocation training/balls-in-bins: (length) dataset_size? (rates)
+    training/none: (length) dataset_size? expected_batch_size?
+    training/fixed-size training/with-replacement training/must-ow: (length) dataset_size expected_batch_size
+    training/must-wo training/must-ww: (length) dataset_size expected_batch_size
+    sampler/poisson: kind truncate_to? draws_per_iteration?
+    sampler/fixed-size sampler/with-replacement matrix/identity: kind
+    sampler/must-ow sampler/must-wo sampler/must-ww: kind subset_size
+    sampler/b-min-sep: kind min_separation? start? truncate_to?
+    sampler/user-b-min-sep: kind records_per_user attribution min_separation? start? waits_after?
+    sampler/random-allocation: kind iterations_per_allocation participations?
+    sampler/balls-in-bins: kind bins?
+    sampler/cyclic-poisson: kind partitions? phase?
+    sampler/none: kind max_participations? min_separation?
+    sample/poisson: kind sampling_probability draws?
+    noise/gaussian: kind? multiplier also?
+    noise/laplace: kind multiplier
+    noise/shared: scale
     also: multiplier what
-    schedule multiplier: schedule scale?
-    schedule sampling_probability: schedule | max | strata
-    schedule expected_batch_size: schedule
+    schedule/multiplier: schedule scale?
+    schedule/sampling_probability: schedule | max | strata
+    schedule/expected_batch_size: schedule
     decaying: start decay every? least?
-    matrix identity: kind
-    matrix banded-square-root: kind bands normalize?
-    matrix optimal-toeplitz: kind bands optimize_for? normalize?
-    matrix toeplitz: kind coefficients normalize?
-    matrix banded-inverse: kind bands normalize? | kind inverse_coefficients normalize?
-    matrix blt: kind buffers optimize_for? normalize? | kind scales decays normalize?
-    matrix dense: kind file normalize?
-    matrix tree: kind restart_every? estimation? normalize?
-    select geometric: kind stopping_probability
-    select logarithmic: kind stopping_probability
-    select negative-binomial: kind stopping_probability shape
-    select poisson: kind mean
-    select binomial: kind trials probability
-    mechanism stated: kind epsilon delta? | kind rho xi? | kind mu | kind guarantees | kind renyi
-    mechanism gaussian: kind sigma sensitivity?
-    mechanism mixture-of-gaussians: kind sigma sensitivities probabilities
-    mechanism laplace: kind scale sensitivity? moved?
-    mechanism discrete-gaussian: kind sigma step? sensitivity? moved?
-    mechanism discrete-laplace: kind scale step? sensitivity? moved?
-    mechanism randomized-response: kind values truth_probability answers? empty_record?
-    mechanism exponential: kind epsilon | kind utility_sensitivity scale monotone?
-    mechanism permute-and-flip: kind epsilon | kind utility_sensitivity scale monotone?
-    mechanism report-noisy-max: kind epsilon noise | kind utility_sensitivity scale monotone? noise
+    matrix/banded-square-root: kind bands normalize?
+    matrix/optimal-toeplitz: kind bands optimize_for? normalize?
+    matrix/toeplitz: kind coefficients normalize?
+    matrix/banded-inverse: kind bands normalize? | kind inverse_coefficients normalize?
+    matrix/blt: kind buffers optimize_for? normalize? | kind scales decays normalize?
+    matrix/dense: kind file normalize?
+    matrix/tree: kind restart_every? estimation? normalize?
+    select/geometric select/logarithmic: kind stopping_probability
+    select/negative-binomial: kind stopping_probability shape
+    select/poisson: kind mean
+    select/binomial: kind trials probability
+    mechanism/stated: kind epsilon delta? | kind rho xi? | kind mu | kind guarantees | kind renyi
+    mechanism/gaussian: kind sigma sensitivity?
+    mechanism/mixture-of-gaussians: kind sigma sensitivities probabilities
+    mechanism/laplace: kind scale sensitivity? moved?
+    mechanism/discrete-gaussian: kind sigma step? sensitivity? moved?
+    mechanism/discrete-laplace: kind scale step? sensitivity? moved?
+    mechanism/randomized-response: kind values truth_probability answers? empty_record?
+    mechanism/exponential mechanism/permute-and-flip: kind epsilon | kind utility_sensitivity scale monotone?
+    mechanism/report-noisy-max: kind epsilon noise | kind utility_sensitivity scale monotone? noise
     guarantees: epsilon delta
     renyi: order epsilon
-""")
+""".replace("(rates)", "expected_batch_size? participation_rate?")
+)
 #: The keys that each alternative needs, and those that it may have; (length) stands for one of two.
 _FORMS = {
     shape: [
@@ -143,75 +135,44 @@ INSIDE = {
     "selected": ("run", "release", "sampled"),
     "sampled": ("run", "release"),
 }
-#: The values of keys: words, or an interval of numbers, or of whole numbers. *place.key* comes before *key*.
+#: Which values keys have: an interval of numbers, or of whole numbers, or words. *place/key* comes before *key*.
 VALUES = _table("""
     pyaccount: whole [1, 1]
-    group_size: whole [1, 1e4]
-    epsilon: [0, 1e4]
-    delta: [0, 1]
-    privacy.delta: [0, 1)
-    advantage: (0, 1)
-    true_positive_rate: [1e-9, 1)
-    false_positive_rate: [1e-9, 1)
-    gaussian_mu: (0, 10]
-    report_delta: [1e-280, 1)
-    dataset_size: whole [1, 1e15]
-    expected_batch_size: (0, 1e15]
-    sampling_probability: (0, 1]
-    participation_rate: (0, 1]
-    iterations: whole [1, 1e9]
-    epochs: (0, 1e9]
-    count: whole [1, 1e9]
-    multiplier: [1e-6, 1e9]
-    schedule.scale: [1e-15, 1e15]
-    noise.scale: [1e-15, 1e15]
-    start: (0, 1e15]
-    decay: (0, 10]
-    every: whole [1, 1e9]
-    least: (0, 1e15]
-    truncate_to: whole [1, 1e15]
-    draws_per_iteration: whole [1, 1000]
-    subset_size: whole [1, 1e6]
-    min_separation: whole [1, 1e9]
-    max_participations: whole [1, 1e9]
-    records_per_user: whole [1, 1000]
-    iterations_per_allocation: whole [1, 1e6]
-    participations: whole [1, 1e9]
-    bins: whole [1, 4096]
-    partitions: whole [1, 1e9]
-    bands: whole [1, 16384]
     buffers: whole [1, 16]
-    restart_every: whole [1, 1e6]
-    coefficients: [0, 1e9]
-    inverse_coefficients: [-1e9, 1e9]
-    scales: [0, 1e9]
-    decays: [0, 1]
-    stopping_probability: [1e-9, 1)
-    shape: (-1, 1000]
-    mean: [1e-6, 1e6]
-    trials: whole [1, 1e6]
-    probability: [1e-9, 1)
-    sigma: [1e-12, 1e12]
-    scale: [1e-12, 1e12]
-    sensitivity: [1e-12, 1e12]
-    utility_sensitivity: [1e-12, 1e12]
-    step: [1e-12, 1e12]
-    moved: whole [1, 1e6]
+    draws_per_iteration records_per_user: whole [1, 1000]
+    bins: whole [1, 4096]
+    group_size: whole [1, 1e4]
+    bands: whole [1, 16384]
+    subset_size iterations_per_allocation restart_every trials moved: whole [1, 1e6]
+    iterations count every min_separation max_participations participations partitions: whole [1, 1e9]
     values: whole [2, 1e9]
-    truth_probability: (0, 1)
-    sensitivities: [0, 1e12]
-    probabilities: (0, 1]
-    rho: [1e-12, 1e4]
-    xi: [0, 1e6]
+    dataset_size truncate_to: whole [1, 1e15]
+    epsilon rho xi: [0, 1e4]
     mu: [1e-6, 100]
     order: (1, 1e6]
+    delta decays: [0, 1]
+    privacy/delta: [0, 1)
+    report_delta: [1e-280, 1)
+    advantage truth_probability: (0, 1)
+    true_positive_rate false_positive_rate stopping_probability probability: [1e-9, 1)
+    gaussian_mu decay: (0, 10]
+    sampling_probability participation_rate probabilities: (0, 1]
+    expected_batch_size start least: (0, 1e15]
+    epochs: (0, 1e9]
+    multiplier: [1e-6, 1e9]
+    schedule/scale noise/scale: [1e-15, 1e15]
+    coefficients scales: [0, 1e9]
+    inverse_coefficients: [-1e9, 1e9]
+    shape: (-1, 1000]
+    mean: [1e-6, 1e6]
+    sigma scale sensitivity utility_sensitivity step: [1e-12, 1e12]
+    sensitivities: [0, 1e12]
     adjacency: add-remove zero-out replace-one
-    normalize: true false
-    monotone: true false
-    mechanism.noise: gumbel exponential laplace
+    normalize monotone: true false
+    mechanism/noise: gumbel exponential laplace
     phase: fixed random
     attribution: shared single
-    sampler.start: warm cold
+    sampler/start: warm cold
     waits_after: draw
     draws: records clients
     answers: each-record once
@@ -220,7 +181,17 @@ VALUES = _table("""
     estimation: honest efficient
 """)
 #: The keys of mechanisms whose values are no single numbers.
-NO_NUMBERS = {"kind", "guarantees", "renyi", "sensitivities", "probabilities", "monotone", "noise", "answers", "empty_record"}
+NO_NUMBERS = {
+    "kind",
+    "guarantees",
+    "renyi",
+    "sensitivities",
+    "probabilities",
+    "noise",
+    "monotone",
+    "answers",
+    "empty_record",
+}
 #: Lists of numbers, and lists of sections.
 LISTS = ("coefficients", "inverse_coefficients", "scales", "decays", "sensitivities", "probabilities")
 SECTIONS = ("also", "guarantees", "renyi")
@@ -340,16 +311,17 @@ def _named(section: Any) -> str:
 
 def allowed(value: Any, key: str, place: str) -> None:
     """Raise unless a word, text or number is among the values of a key."""
-    kind = VALUES.get(f"{place}.{key}", VALUES.get(key))
+    kind = VALUES.get(f"{place} {key}", VALUES.get(key))
     if key in TEXTS:
         right = isinstance(value, str) and 0 < len(value) <= 4096
     elif kind is None:
         right = False
     elif kind.endswith(("]", ")")):
         right = (place == "privacy" and value == "solve") or _within(value, kind)
+    elif kind == "true false":
+        right = isinstance(value, bool)
     else:
-        right = {True: "true", False: "false"}.get(value, value) in kind.split() if isinstance(value, bool | str) else False
-        right = right and isinstance(value, bool) == (kind == "true false")
+        right = isinstance(value, str) and value in kind.split()
     if not right:
         raise refused(f"{key} {float(value) if isinstance(value, Fraction) else value!r}")
 

@@ -86,7 +86,10 @@ def test_the_mean_number_of_runs_is_at_least_one() -> None:
 
 def test_a_tiny_sample_of_a_mechanism_that_hides_nothing_has_its_probability_as_delta() -> None:
     """δ(1) of (500, 0) on a sample with probability q is q·(1 − e^−500·…), as it is for a mechanism that shows everything."""
-    body = {"sampler": {"kind": "poisson", "sampling_probability": 1e-70}, "mechanism": {"kind": "stated", "epsilon": 500}}
+    body = {
+        "sampler": {"kind": "poisson", "sampling_probability": 1e-70},
+        "mechanism": {"kind": "stated", "epsilon": 500},
+    }
     assert judged({"phases": [body]}, 1.0, 0.9e-70)["verdict"] != "proven"
     assert judged({"phases": [body]}, 1.0, 1.01e-70)["verdict"] == "proven"
 
