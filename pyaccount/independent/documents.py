@@ -290,6 +290,8 @@ class Reader:
             bins = self._bins(body)
             if bins.denominator == 1:
                 turns, more = divmod(self._iterations(body, bins), int(bins))
+                if not turns:
+                    raise refused("more bins than rounds")
                 shifts = [(one * (turns + 1), more), (one * turns, int(bins) - more)]
                 return Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
         raise refused(f"the sampler {kind} with these options")
@@ -359,6 +361,8 @@ class Reader:
     def _most(self, sampler: JsonObject, rounds: int) -> int:
         """Return in how many rounds a record takes part at most."""
         most = at_least_one(sampler, "max_participations", rounds)
+        if most > rounds:
+            raise refused("more participations than rounds")
         return min(rounds, most, -(-rounds // at_least_one(sampler, "min_separation", 1)))
 
     def _epoch(self, body: JsonObject) -> Fraction | None:
@@ -405,6 +409,8 @@ class Reader:
             # Gumbel noise makes the exponential mechanism; other noise moves along a path (docs/mechanisms.md).
             sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
             spread = given["epsilon"] if "epsilon" in given else sides * given["utility_sensitivity"] / given["scale"]
+            if not Fraction(1, 10**6) <= spread <= 500:
+                raise refused("a selection whose losses are in such a range")
             exponential = kind == "exponential" or (kind == "report-noisy-max" and mechanism["noise"] == "gumbel")
             yield BoundedRange(k * spread) if exponential else LaplaceRound(k * spread, attained=False), 1
         elif kind == "stated":

@@ -33,11 +33,8 @@ def exactly(value: Any) -> Fraction:
 
 
 def at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
-    """Return a whole number, or what counts if the section does not have it."""
-    number = exactly(section.get(key, otherwise))
-    if number < 1 or number.denominator != 1:
-        raise refused(f"{key} {float(number)!r}")
-    return int(number)
+    """Return a whole number of a section that was checked, or what counts if it does not have it."""
+    return int(section.get(key, otherwise))
 
 
 def agreed(rates: list[Fraction]) -> Fraction:
