@@ -300,7 +300,7 @@ def check(
     "--independent",
     is_flag=True,
     help="Check the guarantee with the independent checker, in exact arithmetic and without the core, instead of recomputing "
-    "CERT. --time-limit is then the time after which nothing finer is tried [100 s].",
+    "CERT. --time-limit is then the time after which the proof is ended [100 s].",
 )
 @click.option("--quiet", is_flag=True, help="Do not show progress, and print only what does not agree.")
 def verify(

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyaccount.errors import CertificateError, printable
 from pyaccount.gate.verdict import Rule
-from pyaccount.independent.verdict import check, parsed
+from pyaccount.independent.apart import check_apart
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
 from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
     from pyaccount.certificate.reading import Read
 
-#: The default of the time after which no finer lattice is begun.
+#: The default of the time after which the proof is ended.
 SECONDS = 100.0
 
 IndependentAnswer = Literal["proven", "consistent", "not checkable", "refuted"]
@@ -119,12 +119,12 @@ class AskedProof(NamedTuple):
     """The requirement that the independent checker proves a guarantee, and who requires it."""
 
     origin: str
-    #: The time after which no finer lattice is begun.
+    #: The time after which the proof is ended.
     seconds: float
 
     def rule(self, read: Read) -> Rule:
         """Return whether the guarantee of a certificate is proven independently."""
-        found = check(parsed(json.dumps(read.raw)), self.seconds)
+        found = check_apart(json.dumps(read.raw), self.seconds)
         return Rule(
             "independent", self.origin, "proven", found["verdict"], found["verdict"] == "proven", found["reason"]
         )
@@ -133,16 +133,15 @@ class AskedProof(NamedTuple):
 def verify_independently(path: str, seconds: float) -> IndependentVerdict:
     """Return the verdict of the independent checker on a certificate file.
 
-    `seconds` is the time after which no finer lattice is begun. Raises `CertificateError` if the file is not a certificate.
+    `seconds` is the time after which the proof is ended. Raises `CertificateError` if the file is not a certificate.
     """
     try:
-        certificate = parsed(Path(path).read_text(encoding="utf-8"))
+        found: dict[str, Any] = check_apart(Path(path).read_text(encoding="utf-8"), seconds)
     except (OSError, ValueError, RecursionError) as error:
         message = (
             f"{path} cannot be checked: {error}. The independent checker reads the document in a certificate: give a "
             "certificate in JSON."
         )
         raise CertificateError(message) from error
-    found: dict[str, Any] = check(certificate, seconds)
     points = {key: None if found[key] is None else ProvenPoint(**found[key]) for key in ("claimed", "proven")}
     return IndependentVerdict(**{**found, **points, "file": path})

@@ -7,7 +7,8 @@ core. What it cannot check it says. docs/independent.md tells how to believe it.
 
 Reading order: enclosures (numbers with proven errors), lattice (laws of losses and their composition), rounds, draws, kinds and
 selection (what one round reveals), replicas and correlated (runs whose rounds do not compose), shapes (what a document may say),
-documents and derived (which rounds it has), proof (how fine the lattice is), verdict. For guarantees that rest on samples:
-recorded (the arithmetic of the record), process, normals and bets (exact laws, and what is bet on), spaced with tuples and ratio,
-and bins (two samplers), reading (which one a document has), means (added records), samples (the fresh test), sampled.
+documents and derived (which rounds it has), proof (how fine the lattice is), verdict, apart (the process that finds it). For
+guarantees that rest on samples: recorded (the arithmetic of the record), process, normals and bets (exact laws, and what is bet
+on), spaced with tuples and ratio, and bins (two samplers), reading (which one a document has), means (added records), samples
+(the fresh test), sampled.
 """

@@ -1,31 +1,41 @@
 """Checks certificates: `python -m independent CERT...`, or `python -m pyaccount.independent CERT...`."""
 
 import argparse
+import io
 import json
 import sys
 from pathlib import Path
 
-from .verdict import check, parsed, sentence
+from .apart import check_apart
+from .verdict import sentence, shown
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 1e7:
+        raise argparse.ArgumentTypeError("the time is not between 0 and 1e7 seconds")
+    return seconds
 
 
 def main() -> int:
     """Print the verdicts. Return 0 if all guarantees are proven, 1 if not, 2 if a file is no certificate."""
     parser = argparse.ArgumentParser(prog="independent", description="Check certificates with exact arithmetic.")
     parser.add_argument("certificates", nargs="+", metavar="CERT", type=Path)
-    parser.add_argument("--seconds", type=float, default=100.0, help="time for each certificate, about [100]")
+    parser.add_argument("--seconds", type=_seconds, default=100.0, help="time after which each proof is ended [100]")
     parser.add_argument("--json", action="store_true", help="print each verdict as JSON")
     parser.add_argument("--progress", action="store_true", help="print each lattice on stderr")
     options = parser.parse_args()
+    # Names are in any script, which a terminal may not have.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = 0
     for path in options.certificates:
         try:
-            certificate = parsed(path.read_text(encoding="utf-8"))
+            verdict = check_apart(path.read_text(encoding="utf-8"), options.seconds, progress=options.progress)
         except (OSError, ValueError) as error:
-            print(f"{path}: {error}", file=sys.stderr)
+            print(f"{path}: {shown(str(error), 1000)}", file=sys.stderr)
             code = 2
             continue
-        log = (lambda line: print(line, file=sys.stderr)) if options.progress else (lambda line: None)
-        verdict = check(certificate, options.seconds, log)
         print(json.dumps(verdict, indent=2, ensure_ascii=False) if options.json else sentence(verdict), flush=True)
         code = max(code, int(verdict["verdict"] != "proven"))
     return code

@@ -20,8 +20,6 @@ RepeatedRound = tuple[Round, int]
 def rounds_of(training: JsonObject, epoch: Fraction | None) -> int:
     """Return the number of rounds that a document states, or that follows from its epochs, of which one has `epoch` rounds."""
     if training.get("iterations") is not None:
-        if training.get("epochs") is not None:
-            raise refused("iterations beside epochs")
         return at_least_one(training, "iterations", 1)
     if epoch is None or training.get("epochs") is None:
         raise refused("a document without a number of rounds that this checker reads")

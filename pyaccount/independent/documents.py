@@ -33,7 +33,7 @@ from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
 from .selection import SelectedRound
 from .separated import b_min_sep
-from .shapes import WORDS, JsonObject, at_least_one, exactly, filled_in, refused
+from .shapes import NO_NUMBERS, JsonObject, agreed, allowed, at_least_one, exactly, filled_in, refused
 
 
 def _shows_draws(body: JsonObject) -> bool:
@@ -42,6 +42,18 @@ def _shows_draws(body: JsonObject) -> bool:
     displaced = sampler.get("kind", "none") not in ("none", "poisson") or "truncate_to" in sampler
     reports = mechanism.get("kind") == "randomized-response" and mechanism.get("answers") != "once"
     return displaced or reports or any(map(_shows_draws, body.get("phases", ())))
+
+
+def _trains(body: JsonObject) -> bool:
+    return "training" in body or any(map(_trains, (*body.get("phases", ()), *body.get("parallel", ()))))
+
+
+def _rates(training: JsonObject) -> list[Fraction]:
+    """Return the participation rates that a document states."""
+    rates = [exactly(training["participation_rate"])] if "participation_rate" in training else []
+    if "expected_batch_size" in training and "dataset_size" in training:
+        rates.append(exactly(training["expected_batch_size"]) / exactly(training["dataset_size"]))
+    return rates
 
 
 #: Samplers of which a record takes part in rounds that are so far apart, by the key of the distance.
@@ -64,8 +76,6 @@ class Reader:
         self.group = at_least_one(privacy, "group_size", 1)
         # Under *zero-out* and *add-remove* a record moves a sum by 1, under *replace-one* by 2.
         self.moves = self.group * (2 if self.adjacency == "replace-one" else 1)
-        if self.group > 10_000:
-            raise refused("groups of more than 10,000 records")
         self.claims: Sequence[JsonObject] = certificate.get("phases", ())
         self.claim: JsonObject = {}
         self.scale = Fraction(1)
@@ -75,16 +85,17 @@ class Reader:
     def kinds(self) -> list[list[RepeatedRound]]:
         """Return what happens to each kind of record: the parts of one of them in each list."""
         bodies = self.document.get("phases", [self.document])
-        if "phases" in self.document:
-            self.scale = exactly(self.document.get("noise", {}).get("scale", 1))
+        if "phases" in self.document and "noise" in self.document:
+            self.scale = exactly(self.document["noise"]["scale"])
+            if not any(map(_trains, bodies)):
+                raise refused("a factor of noise that multiplies nothing")
         chosen: list[list[list[RepeatedRound]]] = []
         for i, body in enumerate(bodies):
             self.claim = self.claims[i] if "training" in body and i < len(self.claims) else {}
             chosen.append(self._alternatives(body))
-        found = [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
-        if any(count < 1 for parts in found for _, count in parts) or not all(found):
-            raise refused("a document without rounds")
-        return found
+        if math.prod(map(len, chosen)) > 1000:
+            raise refused("more than 1,000 combinations of parts")
+        return [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
 
     def _alternatives(self, body: JsonObject) -> list[list[RepeatedRound]]:
         if "parallel" not in body:
@@ -96,8 +107,6 @@ class Reader:
 
     def _run(self, body: JsonObject) -> list[RepeatedRound]:
         """Return the parts of a body, `count` times."""
-        if "parallel" in body:
-            raise refused("parts inside of a phase")
         if "training" in body:
             found = list(self._training(body))
         elif "mechanism" in body:
@@ -123,7 +132,7 @@ class Reader:
         sampler = body["sampler"]
         if self.group != 1:
             raise refused("groups with phases on a sample")
-        q = self._probability({"training": sampler})
+        q = self._probability(sampler)
         alone = sampler.get("draws", "records") == "records" and self.adjacency != "replace-one"
         if alone and self.adjacency == "zero-out" and _shows_draws(body):
             raise refused("runs that show which records of a sample were drawn")
@@ -133,19 +142,17 @@ class Reader:
 
     # ---- training
 
-    def _probability(self, body: JsonObject) -> Fraction:
-        """Return the largest stated rate; of records with different probabilities the largest (plan/own_probabilities)."""
-        training = body["training"]
-        rates = [exactly(training[key]) for key in ("participation_rate",) if training.get(key) is not None]
-        stated = training.get("sampling_probability")
-        if isinstance(stated, dict):
-            stated = max(map(exactly, stated["strata"].values())) if "strata" in stated else stated["max"]
-        rates += [exactly(stated)] if stated is not None else []
-        if training.get("expected_batch_size") is not None and training.get("dataset_size") is not None:
-            rates.append(exactly(training["expected_batch_size"]) / exactly(training["dataset_size"]))
-        if not rates:
-            raise refused("a document without a rate that this checker reads")
-        return max(rates)
+    def _probability(self, training: JsonObject, factor: Fraction = Fraction(1)) -> Fraction:
+        """Return the probability that is stated, or a rate times a factor; the largest of different ones."""
+        stated, rates = training.get("sampling_probability"), _rates(training)
+        if isinstance(stated, Mapping):
+            if rates or "epochs" in training:
+                raise refused("a common rate beside different probabilities")
+            return max(map(exactly, stated["strata"].values() if "strata" in stated else [stated["max"]]))
+        found = [rate * factor for rate in rates] + ([exactly(stated)] if stated is not None else [])
+        if not found or max(found) > 1:
+            raise refused("a document without a rate that this checker reads, or with one above 1")
+        return agreed(found)
 
     def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
         return rounds_of(body["training"], epoch)
@@ -169,9 +176,14 @@ class Reader:
         kinds = Counter(zip(*(values(schedule, rounds) for schedule in scheduled.values()), strict=True))
         if "matrix" in body or body["sampler"]["kind"] not in ("poisson", "fixed-size", "with-replacement"):
             raise refused("schedules with this sampler or a matrix")
+        given = {"sampling_probability", "participation_rate", "expected_batch_size"} & body["training"].keys()
+        if given & scheduled.keys() and len(given) > 1:
+            raise refused("a rate beside a schedule of rates")
         factor = exactly(scheduled["noise"].get("scale", 1)) if "noise" in scheduled else Fraction(1)
         for here_values, count in kinds.items():
             here = dict(zip(scheduled, here_values, strict=True))
+            for key, value in here.items():
+                allowed(value, "multiplier" if key == "noise" else key, "schedule")
             training = {key: here.get(key, value) for key, value in body["training"].items()}
             sigma = here["noise"] * factor if "noise" in here else exactly(noise["multiplier"])
             yield from self._rounds({**body, "training": training}, 1 / (sigma * self.scale) ** 2, also, count)
@@ -187,9 +199,8 @@ class Reader:
         elif matrix is not None and matrix["kind"] != "identity":
             raise refused(f"{kind} with a matrix: the loss of the run does not compose")
         elif kind == "poisson":
-            draws, p = at_least_one(sampler, "draws_per_iteration", 1), self._probability(body)
-            if draws != 1 and training.get("sampling_probability") is None:
-                p /= draws
+            draws = at_least_one(sampler, "draws_per_iteration", 1)
+            p = self._probability(training, Fraction(1, draws))
             rounds = count or self._iterations(body, 1 / (p * draws))
             if draws * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
@@ -203,7 +214,7 @@ class Reader:
             against = {-j: weight for j, weight in law.items()} if self.adjacency == "replace-one" else None
             yield MixtureRound(law, shift, against, lost), rounds
         elif kind in ("fixed-size", "with-replacement", "must-wo", "must-ow", "must-ww"):
-            rounds = count or self._iterations(body, 1 / self._probability(body))
+            rounds = count or self._iterations(body, 1 / self._probability(training))
             yield self._fixed(kind, sampler, training, main + also), rounds
         else:
             yield self._allocated(kind, body, main + also)
@@ -228,7 +239,7 @@ class Reader:
             if rounds * turns * records**3 > 1_000_000:
                 raise refused("users who share so many records in so many rounds")
             squared = [each**2 / norm for each in entries]
-            yield shared_users(sampler, self._probability(body), rounds, (main, also), squared)
+            yield shared_users(sampler, self._probability(body["training"]), rounds, (main, also), squared)
         elif kind == "balls-in-bins" and (matrix is None or matrix["kind"] == "identity"):
             yield self._allocated(kind, body, main + also)
         else:
@@ -243,7 +254,7 @@ class Reader:
         if given is None:
             if matrix is not None and matrix["kind"] in SERIES:
                 raise refused(f"a sampler without {key} and a matrix without bands")
-            given = 1 / self._probability(body) if key == "bins" else len(entries)
+            given = self._bins(body) if key == "bins" else len(entries)
         apart = math.floor(exactly(given))
         if apart < 1:
             raise refused(f"{key} {float(exactly(given))!r}")
@@ -255,10 +266,10 @@ class Reader:
         """Return a run of b-min-sep sampling, with the polynomial that the certificate proposes."""
         training = body["training"]
         p = exactly(training["sampling_probability"]) if training.get("sampling_probability") is not None else None
-        rated = training.get("participation_rate") is not None or training.get("expected_batch_size") is not None
-        rate = (
-            self._probability({"training": {**training, "sampling_probability": None}}) if rated or p is None else None
-        )
+        rates = _rates(training)
+        if p is None and not rates:
+            raise refused("a document without a rate that this checker reads")
+        rate = agreed(rates) if rates else None
         if "truncate_to" in body["sampler"] and self.adjacency != "zero-out":
             raise refused("truncated batches but under zero-out")
         run = b_min_sep(body, self.claim, (main, also), (p, rate), lambda epoch: self._iterations(body, epoch))
@@ -271,16 +282,28 @@ class Reader:
         plain = self.group == 1 and self.adjacency != "replace-one"
         if kind == "random-allocation" and plain and at_least_one(sampler, "participations", 1) == 1:
             block = at_least_one(sampler, "iterations_per_allocation", 0)
+            agreed([Fraction(1, block), *_rates(body["training"])])
             blocks, rest = divmod(self._iterations(body, Fraction(block)), block)
             if not rest:
                 return Allocation([(one, block)], self.small / blocks), blocks
         if kind == "balls-in-bins" and plain:
-            bins = exactly(sampler["bins"]) if "bins" in sampler else 1 / self._probability(body)
+            bins = self._bins(body)
             if bins.denominator == 1:
                 turns, more = divmod(self._iterations(body, bins), int(bins))
+                if not turns:
+                    raise refused("more bins than rounds")
                 shifts = [(one * (turns + 1), more), (one * turns, int(bins) - more)]
                 return Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
         raise refused(f"the sampler {kind} with these options")
+
+    def _bins(self, body: JsonObject) -> Fraction:
+        """Return the number of bins, which is stated or 1 over the rate."""
+        rates = _rates(body["training"])
+        if "bins" not in body["sampler"]:
+            return 1 / self._probability(body["training"])
+        bins = exactly(body["sampler"]["bins"])
+        agreed([1 / bins, *rates])
+        return bins
 
     def _fixed(self, kind: str, sampler: JsonObject, training: JsonObject, one: Fraction) -> Round:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
@@ -324,14 +347,7 @@ class Reader:
         parts = at_least_one(sampler, "partitions", len(entries))
         if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
-        alone = {key: value for key, value in training.items() if key == "sampling_probability"}
-        rated = {key: value for key, value in training.items() if key not in alone}
-        chances = [self._probability({"training": alone})] if alone else []
-        if "participation_rate" in rated or "expected_batch_size" in rated:
-            chances.append(self._probability({"training": rated}) * parts)
-        p = max(chances)
-        if p > 1:
-            raise refused("a probability above 1")
+        p = self._probability(training, Fraction(parts))
         iterations = self._iterations(body, parts / p)
         if len(entries) > iterations:
             raise refused("more bands than rounds")
@@ -345,6 +361,8 @@ class Reader:
     def _most(self, sampler: JsonObject, rounds: int) -> int:
         """Return in how many rounds a record takes part at most."""
         most = at_least_one(sampler, "max_participations", rounds)
+        if most > rounds:
+            raise refused("more participations than rounds")
         return min(rounds, most, -(-rounds // at_least_one(sampler, "min_separation", 1)))
 
     def _epoch(self, body: JsonObject) -> Fraction | None:
@@ -369,10 +387,7 @@ class Reader:
     def _mechanism(self, mechanism: JsonObject) -> Iterator[RepeatedRound]:
         """Yield what bounds one run (section 11); a group of k moves k times as far."""
         kind, k = mechanism["kind"], self.group
-        lists = {"kind", "guarantees", "renyi", "sensitivities", "probabilities"}
-        given = {key: exactly(value) for key, value in mechanism.items() if key not in lists | set(WORDS)}
-        if 0 in (given.get("sensitivity"), given.get("utility_sensitivity")):
-            raise refused("a sensitivity of 0")
+        given = {key: exactly(value) for key, value in mechanism.items() if key not in NO_NUMBERS}
         size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
         if kind == "gaussian":
             yield GaussianRound(rounded_root((size / given["sigma"]) ** 2)), 1
@@ -394,6 +409,8 @@ class Reader:
             # Gumbel noise makes the exponential mechanism; other noise moves along a path (docs/mechanisms.md).
             sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
             spread = given["epsilon"] if "epsilon" in given else sides * given["utility_sensitivity"] / given["scale"]
+            if not Fraction(1, 10**6) <= spread <= 500:
+                raise refused("a selection whose losses are in such a range")
             exponential = kind == "exponential" or (kind == "report-noisy-max" and mechanism["noise"] == "gumbel")
             yield BoundedRange(k * spread) if exponential else LaplaceRound(k * spread, attained=False), 1
         elif kind == "stated":
@@ -410,6 +427,8 @@ class Reader:
                 raise refused("reports of groups, or of records that may be absent")
             if self.adjacency == "zero-out" and empty == "uniform":
                 return Atoms([(p, 1 / given["values"]), (1 - p, rest / given["values"])])
+        if "empty_record" in mechanism and empty == "uniform":
+            raise refused("empty_record where no record is set to zero, or answers for itself")
         return Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
     def _mixture(self, mechanism: JsonObject, sigma: Fraction) -> Round:
@@ -425,8 +444,6 @@ class Reader:
         return MixtureRound(law, rounded_root(1 / (sigma * unit) ** 2))
 
     def _stated(self, mechanism: JsonObject, given: Mapping[str, Fraction]) -> Round:
-        if len({"epsilon", "rho", "mu", "guarantees", "renyi"} & set(mechanism)) != 1:
-            raise refused("a mechanism that states several things, or none")
         if "mu" in given:
             return GaussianRound(rounded_root((self.group * given["mu"]) ** 2))
         if "rho" in given:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from .bins import Bins
 from .derived import SERIES, column, rounds_of
 from .process import Process
-from .shapes import JsonObject, at_least_one, exactly, filled_in, refused
+from .shapes import JsonObject, agreed, at_least_one, exactly, filled_in, refused
 from .spaced import SpacedRun
 
 _KEYS = {
@@ -54,6 +54,7 @@ def _spaced(document: JsonObject, claim: JsonObject) -> SpacedRun:
     chances = [rate / (1 - rate * (b - 1)) for rate in rates]
     stated = training.get("sampling_probability")
     p = max([*chances, *([] if stated is None else [exactly(stated)])], default=Fraction(0))
+    agreed([*rates, *([] if stated is None else [1 / (b - 1 + 1 / exactly(stated))])])
     if not 0 < p < 1:
         raise refused("new samples of the rate that the document states")
     rounds = rounds_of(training, b - 1 + 1 / p)

@@ -98,13 +98,11 @@ class MixtureRound(Round):
         self.given, self.against, self.shift, self.lost = dict(weights), dict(against or {}), shift, lost
         self.symmetric = self.against == {-j: weight for j, weight in self.given.items()}
         whole, other = sum(self.given.values(), lost), sum(self.against.values(), Fraction(0))
-        if max(whole, other) > 1 + lost + ROUNDED or any(weight < 0 for weight in self._weights()):
+        each = (*self.given.values(), *self.against.values(), lost)
+        if max(whole, other) > 1 + lost + ROUNDED or min(each) < 0:
             raise refused("weights that are not those of a law")
         self.increasing = min((*self.given, *([0] if whole < 1 else []))) >= max((*self.against, 0))
         self._bits, self.last = 0, 0.0
-
-    def _weights(self) -> tuple[Fraction, ...]:
-        return (*self.given.values(), *self.against.values(), self.lost)
 
     def reflected(self, grid: LossGrid, k: int) -> int | None:
         """Return H of Q against P, whose ratio increases once outputs change their sign."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 from .correlated import Correlated, exp_above, log_above
 from .derived import SERIES, column
 from .replicas import EqualColumns, MovedColumns, Renewals
-from .shapes import JsonObject, exactly, refused
+from .shapes import JsonObject, agreed, exactly, refused
 
 #: Terms of binomial tails are multiples of 2^−320.
 _BITS = 320
@@ -89,6 +89,7 @@ def b_min_sep(
     chances = [each for each in (p, rate / free if rate and free > 0 else None) if each is not None]
     if b < 1 or free <= 0 or not all(0 < each <= 1 for each in chances):
         raise refused(f"a participation rate above 1/{b}")
+    agreed([1 / (b - 1 + 1 / each) for each in chances])
     p = max(chances)
     law = Renewals(rounds(b - 1 + 1 / p), b, p, sampler.get("start", "warm") == "warm")
     dense = matrix is not None and matrix["kind"] == "dense"

@@ -62,11 +62,7 @@ def check(
     and voids what they prove.
     """
     began = time.process_time()
-    verdict: dict[str, Any] = {
-        "pyaccount": 1, "kind": "independent-verdict", "name": str(certificate.get("name")), "verdict": "not checkable",
-        "reason": None, "claimed": None, "proven": None, "looser_by": None, "delta_lower": None, "spacing": None,
-        "failure_probability": None, "checked": [], "not_checked": [],
-    }  # fmt: skip
+    verdict = not_checkable(certificate, None)
     try:
         guarantee = certificate.get("guarantee")
         if not isinstance(guarantee, Mapping):
@@ -80,7 +76,7 @@ def check(
         sampled = rests_on_samples(certificate)
         if sampled and delta == 0:
             raise refused("samples at δ = 0")
-        kinds = None if sampled else _kinds(certificate, delta)
+        kinds = None if sampled else Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
         if kinds is None:
             _told(verdict, check_sampled(certificate, ClaimUnderTest(epsilon, delta, source(seed), seconds, log)))
         elif delta == 0:
@@ -93,22 +89,34 @@ def check(
             found = [prove(parts, epsilon, delta, seconds / len(kinds), log) for parts in kinds]
             _judge(verdict, found, delta)
     except NotCheckableError as error:
-        verdict["reason"] = str(error)
-    except (ArithmeticError, MemoryError, RecursionError) as error:
-        verdict["reason"] = f"no bound is implemented for numbers of this size: {type(error).__name__}"
+        verdict |= not_checkable(certificate, str(error)) | {"claimed": verdict["claimed"]}
+    except Exception as error:
+        # Whatever is in the file, it ends with a verdict.
+        why = "it cannot be read, or no bound is implemented for numbers of this size"
+        why = f"{why}: {type(error).__name__}: {error}"
+        verdict |= not_checkable(certificate, why) | {"claimed": verdict["claimed"]}
     return verdict | {"seconds": round(time.process_time() - began, 3)}
 
 
-def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[RepeatedRound]]:
-    """Return what happens to each kind of record; raise if the document is not as documents are."""
-    try:
-        return Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, IndexError) as error:
-        raise NotCheckableError(f"the document cannot be read: {type(error).__name__}: {error}") from error
+def not_checkable(certificate: Mapping[str, Any], reason: str | None, seconds: float = 0.0) -> dict[str, Any]:
+    """Return the verdict that nothing was checked, with its reason."""
+    return {
+        "pyaccount": 1, "kind": "independent-verdict", "name": shown(str(certificate.get("name")), 200),
+        "verdict": "not checkable", "reason": None if reason is None else shown(reason, 1000), "claimed": None,
+        "proven": None, "looser_by": None, "delta_lower": None, "spacing": None, "failure_probability": None,
+        "checked": [], "not_checked": [], "seconds": seconds,
+    }  # fmt: skip
+
+
+def shown(text: str, most: int) -> str:
+    """Return a text from a file in a form that is safe to print: without control characters, and not too long."""
+    text = text if len(text) <= most else text[:most] + "…"
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _told(verdict: dict[str, Any], found: Findings) -> None:
-    verdict |= found._asdict()
+    texts = {key: [shown(each, 1000) for each in getattr(found, key)] for key in ("checked", "not_checked")}
+    verdict |= found._asdict() | texts | {"reason": found.reason and shown(found.reason, 1000)}
     if found.verdict == "proven":
         verdict |= {"proven": dict(verdict["claimed"]), "looser_by": 0.0}
 

@@ -325,7 +325,8 @@ def test_epochs_are_as_many_rounds_as_they_have() -> None:
     """24 bins, and one epoch is one round of each bin; b-min-sep sampling with p = 1/7 and b = 4 has one of 10 rounds."""
     document = {
         "pyaccount": 1,
-        "privacy": {"adjacency": "zero-out"},
+        "name": "epochs",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
         "training": {"dataset_size": 12_000, "expected_batch_size": 500, "epochs": 10},
         "sampler": {"kind": "balls-in-bins"},
         "matrix": {"kind": "banded-square-root", "bands": 4},

@@ -1,0 +1,188 @@
+"""The process of a proof: it is ended at the limit, and nothing but the four verdicts comes out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from places import ROOT
+
+from pyaccount import cli
+from pyaccount.independent import apart, verdict
+
+FOLDER = ROOT / "pyaccount" / "independent"
+VERDICTS = ("proven", "refuted", "consistent", "not checkable")
+GAUSSIAN = {"mechanism": {"kind": "gaussian", "sigma": 4}}
+#: A claim whose first computation takes hours: 10^7 values of the noise.
+ENDLESS = {"mechanism": {"kind": "discrete-gaussian", "sigma": 1e6}}
+
+
+def claim(document: dict[str, Any], name: Any = "forged", adjacency: str = "add-remove") -> str:
+    privacy = {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5}
+    whole = {"pyaccount": 1, "name": "forged", "privacy": privacy, **document}
+    return json.dumps({"name": name, "document": whole, "guarantee": {"epsilon": 9, "delta": 1e-5}})
+
+
+LONG: dict[str, tuple[dict[str, Any], str]] = {
+    "little noise": (
+        {"training": {"sampling_probability": 0.05, "iterations": 20}, "sampler": {"kind": "poisson"},
+         "noise": {"multiplier": 0.0015}}, "add-remove"),
+    "many parts": ({"phases": [{"parallel": [GAUSSIAN, GAUSSIAN]}] * 18}, "add-remove"),
+    "much discrete noise": ({"mechanism": {"kind": "discrete-gaussian", "sigma": 1e5}}, "add-remove"),
+    "many records": (
+        {"training": {"sampling_probability": 0.001, "iterations": 10, "dataset_size": 10**9},
+         "sampler": {"kind": "poisson", "truncate_to": 1_100_000}, "noise": {"multiplier": 4}}, "zero-out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_documents_that_took_for_ever_end(name: str) -> None:
+    document, adjacency = LONG[name]
+    found = apart.check_apart(claim(document, adjacency=adjacency), 1.0)
+    assert found["verdict"] == "not checkable"
+    assert found["reason"]
+
+
+def test_a_proof_is_ended_at_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(claim(ENDLESS))
+    assert cli.run(["verify", "--independent", "--time-limit", "0.5 s", str(path)]) == 1
+    assert "time: the proof was ended after 0.5 s" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_verdict_is_that_of_the_same_process() -> None:
+    text = claim(GAUSSIAN)
+    here, there = verdict.check(verdict.parsed(text)), apart.check_apart(text)
+    assert here["verdict"] == "proven"
+    assert here | {"seconds": 0} == there | {"seconds": 0}
+
+
+def test_it_works_beside_threads() -> None:
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(apart.check_apart(claim(GAUSSIAN))["verdict"])) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["proven"] * 3
+
+
+def test_without_an_interpreter_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    for executable in ("/nowhere/python", shutil.which("true")):
+        monkeypatch.setattr(sys, "executable", executable)
+        found = apart.check_apart(claim(GAUSSIAN))
+        assert found["verdict"] == "not checkable"
+        assert "no verdict" in found["reason"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux")
+def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = apart._PROGRAM.replace(
+        "runpy.run", "__import__('resource').setrlimit(__import__('resource').RLIMIT_AS, (60 << 20,) * 2); runpy.run"
+    )
+    monkeypatch.setattr(apart, "_PROGRAM", program)
+    assert apart.check_apart(claim(ENDLESS), 20.0)["verdict"] == "not checkable"
+
+
+def running(process: int) -> bool:
+    """Return whether a process exists that has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are listed on Linux")
+def test_an_interruption_ends_the_proof_too(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(claim(ENDLESS))
+    command = [sys.executable, "-m", "pyaccount", "verify", "--independent", str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        children: list[str] = []
+        while not children:
+            assert process.poll() is None
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    # Even a proof that had not begun ends: it finds no certificate on its stdin.
+    while running(int(children[0])):
+        time.sleep(0.05)
+
+
+MISSING: tuple[Any, ...] = (
+    {"phases": [{"select": {"kind": "poisson"}, "phases": [GAUSSIAN]}]},
+    {"phases": [{"parallel": []}]},
+    {"phases": [None]},
+    {"phases": {"a": 1}},
+    {"mechanism": None},
+    {"mechanism": {"kind": ["gaussian"]}},
+    {"training": 3, "sampler": [], "noise": "x"},
+)
+
+
+@pytest.mark.parametrize("document", MISSING, ids=json.dumps)
+def test_what_is_missing_is_not_checkable(document: dict[str, Any]) -> None:
+    assert verdict.check(verdict.parsed(claim(document)))["verdict"] == "not checkable"
+
+
+@pytest.mark.parametrize("key", ["solved", "evidence", "phases", "privacy", "guarantee", "name"])
+@pytest.mark.parametrize("value", ["x", 3, [1], {"path": "a"}, {"a": {}}])
+def test_no_key_of_a_certificate_makes_an_error(key: str, value: Any) -> None:
+    data = json.loads(claim(GAUSSIAN)) | {key: value}
+    found = verdict.check(verdict.parsed(json.dumps(data)))
+    assert found["verdict"] in VERDICTS
+    assert isinstance(found["name"], str)
+
+
+NAME = "x\nok: proven\r\x1b[2J \ud800 \u202e"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_names_are_escaped(form: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(claim(GAUSSIAN, NAME))
+    command = [sys.executable, "-m", "pyaccount.independent", *form, str(path)]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert not any(line.startswith("ok") for line in done.stdout.splitlines())
+    told = json.loads(done.stdout)["name"] if form else done.stdout
+    assert told.startswith("x\\nok: proven\\r\\x1b[2J \\ud800 \\u202e")
+
+
+def test_values_and_keys_are_escaped() -> None:
+    for document in (
+        GAUSSIAN | {"a\nproven": 1},
+        {"mechanism": {"kind": "stated\nproven"}},
+        {"mechanism": {"x\x1b": 1}},
+    ):
+        reason = verdict.check(verdict.parsed(claim(document)))["reason"]
+        assert reason.isprintable()
+
+
+def test_a_key_that_is_given_twice_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text('{"a\\nok: proven": 1, "a\\nok: proven": 2}')
+    command = [sys.executable, "-m", "pyaccount.independent", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_time_is_a_number_of_seconds() -> None:
+    for seconds in ("0", "-1", "nan", "inf", "x"):
+        command = [sys.executable, "-m", "pyaccount.independent", "--seconds", seconds, "c.json"]
+        assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 2
