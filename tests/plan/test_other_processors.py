@@ -16,6 +16,7 @@ from processors import PROCESSORS, environment
 
 PROGRAM = """\
 import hashlib, json, sys
+from pathlib import Path
 import numpy as np
 from pyaccount.document.loading import load
 from pyaccount.plan.matrices import strategy
@@ -36,7 +37,7 @@ def bits(*values):
 found = {}
 for name, matrix in MATRICES.items():
     raw = BASE | {"matrix": matrix, "sampler": SAMPLER, "training": {"iterations": 301}}
-    document = load(raw | {"name": name})
+    document = load(raw | {"name": name}, folders=[Path(sys.argv[1]).parent])
     built = strategy(document, document.bodies[0])
     gram, longest = built.bin_gram(24)
     error = () if name == "file" else (built.error.mean_square, built.error.max_square)
