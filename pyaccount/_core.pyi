@@ -227,6 +227,9 @@ class RoundProfile:
         They are equal where the loss follows from the numbers of the profile, read as decimals, without a logarithm.
         """
 
+    def mass_at_infinity(self) -> float:
+        """A lower bound on the probability of an infinite loss, the limit of δ(ε) for large ε."""
+
     def reversed(self) -> RoundProfile | None:
         """The profile of the pair with both laws exchanged; None if it is not known."""
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def up(value: float, digits: int = 6) -> str:
@@ -14,6 +18,18 @@ def up(value: float, digits: int = 6) -> str:
 def down(value: float, digits: int = 6) -> str:
     """Return `value` rounded down to `digits` significant digits: it is still a lower bound."""
     return _rounded(value, digits, ROUND_FLOOR)
+
+
+def decimal_beside(exact: Fraction, towards: float) -> float:
+    """Return the double whose decimal is next to a fraction on the side of `towards`; the fraction's own double if there is one.
+
+    The decimal is what the double is written as, which people mean: 3/10 has the double 0.3. Raises `OverflowError` beyond all
+    doubles.
+    """
+    nearest = float(exact)
+    written = type(exact)(repr(nearest))
+    beyond = written >= exact if towards > 0 else written <= exact
+    return nearest if beyond else math.nextafter(nearest, towards)
 
 
 def shortest(value: float) -> str:

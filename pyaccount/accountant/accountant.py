@@ -447,6 +447,11 @@ def _arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
         "also",
     )
     unknown = [key for key in round if key not in allowed]
+    if "mechanism" in unknown:
+        raise TypeError(
+            "a mechanism is no round of training: certify a document with `phases` that has both, or charge their documents to a "
+            "filter (pyaccount.filters, docs/adaptive.md)"
+        )
     if unknown or "noise_multiplier" not in round:
         wrong = f"no {', '.join(unknown)}" if unknown else "a noise_multiplier"
         raise TypeError(f"a round of an open ledger has {wrong}; it is described by {', '.join(allowed)}")

@@ -34,7 +34,7 @@ from pyaccount.auditing.bounds import (
     chosen_guesses,
     impossible,
 )
-from pyaccount.auditing.report import NOT_SHOWN, Audit, ManyRunsTest, OneRunTest
+from pyaccount.auditing.report import LEVEL_OF_REVERSED, NOT_SHOWN, REVERSED, Audit, ManyRunsTest, OneRunTest
 from pyaccount.auditing.scores import Scores, scores_of
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.meaning import failure_probability, trade_off
@@ -131,7 +131,16 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         seed=seed,
         assumptions=_assumptions(data, runs, fixed=guesses is not None or threshold is not None),
         not_shown=NOT_SHOWN,
+        notes=(REVERSED,) if _reversed(values, coins) else (),
     )
+
+
+def _reversed(values: NDArray[np.float64], coins: NDArray[np.bool_]) -> bool:
+    """Return whether included canaries have lower scores, by the rank test of Mann and Whitney."""
+    if coins.all() or not coins.any():
+        return False
+    p_value: float = stats.mannwhitneyu(values[coins], values[~coins], alternative="less").pvalue
+    return p_value < LEVEL_OF_REVERSED
 
 
 class _Case(NamedTuple):

@@ -26,6 +26,14 @@ from pyaccount.pages.page import (
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import rounded_nearest, shortest
 
+#: The note on scores that are lower for included canaries, and the largest p-value of a rank test at which it is made.
+REVERSED = (
+    "The scores look reversed: canaries that were included have the lower ones, which is as telling as the higher ones would be. "
+    "This audit expects higher scores of included canaries, so it cannot see it. The direction must be fixed before anybody "
+    "looks at who was included: change the sign of the score, and audit canaries that were not looked at yet."
+)
+LEVEL_OF_REVERSED = 1e-3
+
 #: The origins of the numbers of an audit.
 ORIGINS = {
     "audit": "Computed from the scores of the canaries.",
@@ -106,6 +114,8 @@ class Audit(Readable):
     assumptions: tuple[str, ...]
     #: What the verdict does not show.
     not_shown: str
+    #: What looks wrong with the scores. It is no part of the verdict.
+    notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether the scores are consistent with the certificate at this confidence."""
@@ -135,7 +145,8 @@ class Audit(Readable):
         facts.append(
             Fact("canaries", (_count(self.canaries), ", ", _count(self.included), " of them included"), (how,))
         )
-        blocks: list[Block] = [FactList(tuple(facts)), *self._choices(), *self._threshold()]
+        notes = [Paragraph((note,)) for note in self.notes]
+        blocks: list[Block] = [FactList(tuple(facts)), *notes, *self._choices(), *self._threshold()]
         return Page(
             "Audit",
             self.name,

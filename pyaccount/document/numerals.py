@@ -123,7 +123,7 @@ _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     # The remains of 10⁻⁵ and of 1e−5 after a superscript or a letter was lost.
     (r"(?:([0-9.]+) ?[*x×·] ?)?10(-[0-9]{1,3})", lambda found: f"{found[1] or '1'}e{int(found[2])}"),
     (r"([1-9])(-[0-9]{1,3})", lambda found: f"{found[1]}e{int(found[2])}"),
-    (rf"([-+]?{_DECIMAL})[,;]", lambda found: found[1]),
+    (rf"([-+]?{_DECIMAL})(?:[,;]| ?nats?)", lambda found: found[1]),
     (rf"([-+]?{_DECIMAL})(#.*)", lambda found: f"{found[1]} {found[2]}"),
 )
 

@@ -13,6 +13,10 @@ from pyaccount.document.unknown_kinds import WEIGHTED
 from pyaccount.document.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 from pyaccount.errors import Path
 
+#: Other libraries' words for the noise itself, which is not in units of the clip norm. Whoever copies such a number where the
+#: clip norm is above 1 states too much noise.
+ABSOLUTE_NOISES = frozenset(("scale", "noise_scale", "std", "stddev", "noise_std", "sigma"))
+
 #: Names in other libraries and common abbreviations, each with the field that it means. The names for the fields of a
 #: kind are stated with the fields, as `AlsoCalled`.
 FIELD_ALIASES: dict[str, Path] = {
@@ -37,7 +41,7 @@ FIELD_ALIASES: dict[str, Path] = {
         "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
         "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
         "training.epochs": "num_epochs n_epochs max_epochs num_train_epochs",
-        "noise.multiplier": "noise_multiplier sigma std stddev noise_scale noise_std scale",
+        "noise.multiplier": " ".join(("noise_multiplier", *sorted(ABSOLUTE_NOISES))),
         "accounting.method": "accountant accounting_method engine",
         "accounting.tolerance": "tol precision accuracy",
         "accounting.seed": "random_seed rng_seed",

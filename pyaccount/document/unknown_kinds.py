@@ -50,7 +50,9 @@ MECHANISMS = {
     "sparse-vector": "the sparse vector technique has no privacy profile that is implemented here: it halts after answers that "
     f"depend on the data, and variants of it were published with false proofs; {_ITS_GUARANTEE}, if you trust the proof",
     "pate": "the guarantee of PATE depends on the votes of the teachers, that is, on the data, so it is not known before the run "
-    f"and is itself sensitive; write each noisy vote as `mechanism: {{kind: report-noisy-max}}`, or {_ITS_GUARANTEE}",
+    "and is itself sensitive; what holds for all votes: with Gaussian noise each vote is `mechanism: {kind: gaussian}` with "
+    "sensitivity √2 times what a record changes a count by (examples/pate.yaml), with exponential or Gumbel noise "
+    f"`mechanism: {{kind: report-noisy-max}}`; or {_ITS_GUARANTEE}",
     "shuffle": "the amplification of local reports by a shuffler holds for n reports of other people that are honest, which no "
     f"document states; {_ITS_GUARANTEE} for this n, or take the guarantee of one report, which needs no shuffler",
     "skellam": "no bound for Skellam noise is implemented, and that for discrete Gaussian noise does not hold for it; "
@@ -61,9 +63,9 @@ MECHANISMS = {
     f"Steinke 2021), so its bound does not hold; {_ITS_GUARANTEE}",
     "staircase": "no bound for staircase noise is implemented, and that for Laplace noise does not hold for it; "
     f"{_ITS_GUARANTEE}",
-    "partition-selection": "a threshold hides which keys exist except with a probability δ that depends on the threshold: write "
-    "two phases, the noise on the counts as a mechanism of its kind, and `mechanism: {kind: stated, epsilon: 0, delta: δ}`, with "
-    "the largest probability with which the keys of one record alone pass the threshold",
+    "partition-selection": "a threshold hides which keys exist except with a probability δ, with which any key that only one "
+    "record has passes: write two phases, the noise on the counts as a mechanism of its kind, and `mechanism: {kind: stated, "
+    "epsilon: 0, delta: δ}` (docs/mechanisms.md)",
 }
 
 #: Other words that people and libraries use for these kinds.

@@ -32,7 +32,7 @@ from pyaccount.document.shape import (
     value_at,
 )
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
-from pyaccount.document.spelling import advice_on, alias_of, as_key, nearest
+from pyaccount.document.spelling import ABSOLUTE_NOISES, advice_on, alias_of, as_key, nearest
 from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, RANKS, whole_batch
 from pyaccount.errors import Path, Problem, path_text, shortened
@@ -175,6 +175,10 @@ class _Review:
             about, whole = whole_batch(self.stated(parent))
             message += f"; {about}"
             suggestion = suggestion if whole is None else f"{suggestion}: {whole}"
+        if target is not None and target[-2:] == ("noise", "multiplier") and as_key(str(key)) in ABSOLUTE_NOISES:
+            message += (
+                "; multiplier is in units of the clip norm, so a scale or a standard deviation is divided by that"
+            )
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
 

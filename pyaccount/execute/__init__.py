@@ -356,7 +356,7 @@ def _claim(
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0) and not judged_at_epsilon:
         at_delta = known or engine.ask(bounds, Question(None, privacy.delta, tolerance))
         if math.isinf(at_delta.upper):
-            refuse_infinite(document, engine, bounds)
+            refuse_infinite(document, bounds)
         at_delta = finite(at_delta)
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pyaccount.plan.largest_loss import largest_loss, losses_bounded
 from pyaccount.plan.rounds import DirectedBounds, compositions
 
 if TYPE_CHECKING:
-    from pyaccount.plan.rounds import Part, Rounds
+    from pyaccount.plan.rounds import Rounds
 
 #: The range of δ at which ε is asked: below it only δ = 0 is resolved, and closer to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)
@@ -100,7 +99,6 @@ class Engine:
     def __init__(self, *, threads: int = 0, time_limit: float | None = None) -> None:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
-        self._profiles: dict[Part, _core.RoundProfile] = {}
         #: The curves computed so far. Risks ask twice for those of a mechanism whose bounds are attained.
         self._curves: dict[_CurveAsked, tuple[list[tuple[float, float]], int]] = {}
         #: The number of compositions finished so far.
@@ -150,7 +148,7 @@ class Engine:
         with self._counting():
             asked = _core.answer_all(
                 [
-                    ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
+                    ([(r.part.build(), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
                     for (rounds, q), known in zip(wanted, settled, strict=True)
                     if known is None
                 ],
@@ -180,7 +178,7 @@ class Engine:
         with self._counting():
             curves = _core.curve_all(
                 [
-                    ([(self._profile(r.part), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored)
+                    ([(r.part.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored)
                     for one in new
                 ],
                 threads=self._threads,
@@ -211,16 +209,6 @@ class Engine:
         except LimitError as error:
             error.compositions = self.compositions
             raise
-
-    def log_finite(self, rounds: Rounds) -> float:
-        """Return an upper bound on ln Pr[L < ∞], L the loss of all these rounds: n·ln(1 − δ), δ at the largest double."""
-        least, _ = self._profile(rounds.part).delta(sys.float_info.max)
-        return rounds.count * math.log1p(-least) if least < 1.0 else -math.inf
-
-    def _profile(self, part: Part) -> _core.RoundProfile:
-        if part not in self._profiles:
-            self._profiles[part] = part.build()
-        return self._profiles[part]
 
     def _remaining(self) -> float | None:
         if self._deadline is None:

@@ -178,7 +178,7 @@ def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
         return None
     found = target_of(instance.document).find(engine, rest, ROUGH)
     if math.isinf(found.upper):
-        refuse_infinite(instance.document, engine, rest)
+        refuse_infinite(instance.document, rest)
     return found.said
 
 

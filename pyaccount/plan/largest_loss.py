@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.plan.rounds import compositions
+from pyaccount.rounding import decimal_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +45,7 @@ def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
         return None
     least, most = max(loss[0] for loss in known), max(loss[1] for loss in known)
     try:
-        return LargestLoss(_nearest(least, -math.inf), _nearest(most, math.inf))
+        return LargestLoss(decimal_beside(least, -math.inf), decimal_beside(most, math.inf))
     except OverflowError:
         return None
 
@@ -64,11 +65,3 @@ def _sum(rounds: Iterable[Rounds]) -> tuple[Fraction, Fraction] | None:
             return None
         least, most = least + item.count * loss[0], most + item.count * loss[1]
     return least, most
-
-
-def _nearest(exact: Fraction, towards: float) -> float:
-    """Return the double next to a fraction on one side; the nearest one if its decimal is the fraction."""
-    nearest = float(exact)
-    written = Fraction(repr(nearest))
-    beyond = written >= exact if towards > 0 else written <= exact
-    return nearest if beyond else math.nextafter(nearest, towards)

@@ -59,7 +59,8 @@ class Part:
         return replace(self, options=_flipped(self.options)) if profile.reversed() is not None else None
 
 
-@lru_cache(maxsize=4096)
+#: As many are kept as long schedules have kinds of rounds: an engine asks for each of them several times.
+@lru_cache(maxsize=2**15)
 def _profile(part: Part) -> _core.RoundProfile:
     constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, part.constructor)
     if part.constructor == "composed":

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.auditing.report import NOT_SHOWN
+from pyaccount.auditing.report import NOT_SHOWN, REVERSED
 
 SIGMA, DELTA = 1.0, 1e-3
 CANARIES = EXAMPLES / "canaries.csv"
@@ -122,6 +122,22 @@ def test_the_price_of_choosing_is_paid(certificate: pyaccount.Certificate) -> No
     assert several.probability == min(1.0, 7 * min(one.probability for one in several.one_run))
     seventh = pyaccount.audit(certificate, scores, coins, guesses=(best.guessed_included,) * 2, confidence=1 - 0.05 / 7)
     assert seventh.epsilon_lower == pytest.approx(best.epsilon_lower, rel=1e-3)
+
+
+@pytest.mark.parametrize("runs", ["one", "many"])
+def test_reversed_scores_get_a_note_and_no_other_verdict(runs: Any, certificate: pyaccount.Certificate) -> None:
+    scores, coins = canaries(1000, SIGMA, 5)
+    right, wrong = (pyaccount.audit(certificate, sign * scores, coins, runs=runs) for sign in (1, -1))
+    assert right.notes == ()
+    assert wrong.notes == (REVERSED,)
+    assert "look reversed" in wrong.to_text()
+    assert wrong.epsilon_lower == 0.0
+    # Scores that say nothing look reversed in one of a thousand audits.
+    nothing = np.random.default_rng(6)
+    noted = sum(
+        bool(pyaccount.audit(certificate, nothing.random(50), np.arange(50) % 2 == 0).notes) for _ in range(100)
+    )
+    assert noted <= 2
 
 
 def test_a_sorted_file_of_equal_scores_refutes_nothing(certificate: pyaccount.Certificate) -> None:

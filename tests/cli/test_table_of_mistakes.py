@@ -28,6 +28,9 @@ def mechanism(kind: str) -> dict[str, Any]:
 
 DOCUMENTS = [
     (document(noise=LAPLACE, sampler={"kind": "none"}), "did you mean multiplier?"),
+    (document(noise=LAPLACE, sampler={"kind": "none"}), "a scale or a standard deviation is divided by that"),
+    (document(noise={"std": 20}), "a scale or a standard deviation is divided by that"),
+    (document(privacy__epsilon="8 nats"), "did you mean 8?"),
     (without_noise(), "{multiplier: solve}"),
     (document(privacy__unit="user"), "user-b-min-sep"),
     (document(privacy__unit="user"), "group_size"),
@@ -80,5 +83,9 @@ def test_an_accountant_says_which_call_to_use() -> None:
     accountant = pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
     with pytest.raises(AttributeError, match=r"epsilon_spent\(\)"):
         accountant.get_epsilon(1e-5)
+    with pytest.raises(TypeError, match="`phases` that has both, or charge their documents to a filter"):
+        pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3, adaptive=True).step(
+            mechanism={"kind": "laplace", "scale": 1}
+        )
     with pytest.raises(AttributeError, match="no attribute 'epsilons'"):
         _ = accountant.epsilons

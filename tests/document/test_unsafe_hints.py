@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from plain_documents import document
 
 import pyaccount
 from pyaccount.errors import DocumentError
+from pyaccount.filters import filter_of
 
 
 def hints(source: dict[str, Any]) -> str:
@@ -22,27 +24,63 @@ def stated(**guarantee: Any) -> dict[str, Any]:
     return {"pyaccount": 1, "name": "one", "privacy": privacy, "mechanism": {"kind": "stated", **guarantee}}
 
 
-@pytest.mark.parametrize("guarantee", [{"rho": 0.1}, {"mu": 0.5}, {"renyi": [{"order": 8, "epsilon": 0.5}]}])
-def test_delta_beside_another_guarantee_is_kept(guarantee: dict[str, Any]) -> None:
+@pytest.mark.parametrize("guarantee", [{"mu": 0.5}, {"guarantees": [{"epsilon": 1, "delta": 1e-6}]}])
+def test_delta_beside_another_guarantee_is_not_left_out(guarantee: dict[str, Any]) -> None:
     said = hints(stated(**guarantee, delta=1e-6))
     assert "leave it out" not in said
-    assert "epsilon: 0 and this delta" in said
+    assert "every epsilon has a delta of its own" in said
 
 
-def test_what_the_hint_says_composes_as_an_approximate_guarantee() -> None:
-    # θ + (1 − θ)h_ρ, at every ε.
-    theta, alone = 1e-6, stated(rho=0.1)
-    both = {key: value for key, value in alone.items() if key != "mechanism"}
-    both["phases"] = [
-        {"mechanism": {"kind": "stated", "rho": 0.1}},
+DIVERGENCES = [
+    {"rho": 0.2},
+    {"rho": 0.1, "xi": 0.3},
+    {"renyi": [{"order": 2, "epsilon": 0.4}, {"order": 8, "epsilon": 1.6}]},
+]
+
+
+@pytest.mark.parametrize("guarantee", DIVERGENCES, ids=lambda one: next(iter(one)))
+def test_delta_beside_divergences_is_the_probability_of_an_exception(guarantee: dict[str, Any]) -> None:
+    # H = θ + (1 − θ)h: ε at δ is that of the divergences alone at (δ − θ)/(1 − θ).
+    theta, delta = 4e-6, 1e-5
+    both = stated(**guarantee, delta=theta)
+    alone = stated(**guarantee)
+    alone["privacy"]["delta"] = (delta - theta) / (1.0 - theta)
+    for one in (both, alone):
+        one["accounting"] = {"profile": [], "tolerance": 1e-4}
+    certificate = pyaccount.certify(both)
+    assert certificate.epsilon == pytest.approx(pyaccount.certify(alone).epsilon, rel=2e-4)
+    assert certificate.epsilon_lower < certificate.epsilon
+    # The phases that say the same.
+    phases = {key: value for key, value in both.items() if key != "mechanism"}
+    phases["phases"] = [
+        {"mechanism": {"kind": "stated", **guarantee}},
         {"mechanism": {"kind": "stated", "epsilon": 0, "delta": theta}},
     ]
-    profile, more = pyaccount.certify(alone).profile, pyaccount.certify(both)
-    for epsilon in (0.5, 1.0, 2.0):
-        expected = theta + (1.0 - theta) * profile.delta(epsilon).upper
-        # Between the points of a profile its bounds are chords.
-        assert more.profile.delta(epsilon).upper >= expected * (1.0 - 1e-3)
-    assert more.epsilon > pyaccount.certify(alone).epsilon
+    assert pyaccount.certify(phases).epsilon == certificate.epsilon
+    assert any("except" in one or "event of probability" in one for one in certificate.data.assumptions)
+
+
+def test_runs_of_approximate_guarantees_add_up() -> None:
+    # Ten of ρ except with θ are one of 10ρ except with 1 − (1 − θ)¹⁰.
+    ten = stated(rho=0.02, delta=4e-7) | {"count": 10, "accounting": {"profile": []}}
+    one = stated(rho=0.2, delta=-math.expm1(10.0 * math.log1p(-4e-7))) | {"accounting": {"profile": []}}
+    assert pyaccount.certify(ten).epsilon == pytest.approx(pyaccount.certify(one).epsilon, rel=1e-5)
+
+
+def test_where_an_exception_has_no_bound() -> None:
+    source = stated(rho=0.2, delta=4e-6)
+    with pytest.raises(DocumentError, match=r"no ε is finite below δ = 4e-6"):
+        pyaccount.certify(source | {"privacy": source["privacy"] | {"delta": 1e-6}})
+    with pytest.raises(DocumentError, match=r"privacy.group_size = 2"):
+        pyaccount.certify(source | {"privacy": source["privacy"] | {"group_size": 2}})
+    other = stated(rho=0.2, delta=4e-6, adjacency="add-remove")
+    with pytest.raises(DocumentError, match=r"a δ beside ρ"):
+        pyaccount.certify(other | {"privacy": other["privacy"] | {"adjacency": "replace-one"}})
+    # Divergences of the exception are infinite.
+    with pytest.raises(DocumentError, match="with a δ above 0 its divergences may be infinite"):
+        filter_of({"renyi": [{"order": 2, "epsilon": 1}]}).cost(pyaccount.load(source))
+    with pytest.raises(DocumentError, match="no bound is implemented"):
+        filter_of({"rho": 1}).cost(pyaccount.load(source))
 
 
 @pytest.mark.parametrize("key", ["num_microbatches", "microbatches"])

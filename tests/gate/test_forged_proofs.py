@@ -20,7 +20,7 @@ POLICY = {
     "independent": "required",
 }
 #: The core reads the documents of these, and refutes what they claim.
-READ = ("a-shape-that-cancels", "a-tiny-sample", "fixed-size", "two-stages", "with-replacement")
+READ = ("a-shape-that-cancels", "a-tiny-sample", "fixed-size", "rho-beside-delta", "two-stages", "with-replacement")
 
 
 @pytest.mark.parametrize("path", FORGED, ids=lambda path: path.stem)

@@ -36,17 +36,15 @@ class StatedDivergence(Section):
 #: The ways to state a guarantee, each with the fields that it may have.
 WAYS: dict[str, tuple[str, ...]] = {
     "epsilon": ("epsilon", "delta"),
-    "rho": ("rho", "xi"),
+    "rho": ("rho", "xi", "delta"),
     "mu": ("mu",),
     "guarantees": ("guarantees",),
-    "renyi": ("renyi",),
+    "renyi": ("renyi", "delta"),
 }
-
-
-#: What to do with half of a guarantee beside another one. Neither half may be left out: ε would be too small.
+#: What to do with a part of a guarantee beside another one. No part may be left out: ε would be too small.
 _ADVICE = {
-    "delta": "if the guarantee holds except with probability delta, state two mechanisms in phases, this one without delta and "
-    "another one with epsilon: 0 and this delta; in guarantees, every epsilon has a delta of its own",
+    "delta": "if μ holds except with probability delta, state two mechanisms in phases, this one without delta and another one "
+    "with epsilon: 0 and this delta; in guarantees, every epsilon has a delta of its own",
     "xi": "state rho and xi, which are one guarantee, or the guarantee that follows from them",
 }
 
@@ -63,7 +61,9 @@ class Stated(MechanismKind):
         default=None, description="ε of (ε, δ)-differential privacy, in nats."
     )
     delta: Annotated[float | None, Number(BASE_DELTA)] = Field(
-        default=None, description="δ that belongs to epsilon. Default: 0, that is, pure differential privacy."
+        default=None,
+        description="δ that belongs to epsilon; beside rho or renyi the probability with which their bounds may fail "
+        "(approximate zCDP). Default: 0.",
     )
     rho: Annotated[float | None, Number(RHO)] = Field(
         default=None, description="ρ of zero-concentrated differential privacy (zCDP), in nats."
@@ -108,6 +108,11 @@ class Stated(MechanismKind):
         """Whether the stated guarantee comes from samples."""
         return self.verified or self.failure_probability > 0.0
 
+    @property
+    def exception(self) -> float:
+        """The probability except for which bounds on Rényi divergences hold; 0 for other guarantees."""
+        return (self.delta or 0.0) if self.way() in ("rho", "renyi") else 0.0
+
     def steps(self, adjacency: Adjacency) -> int:
         """Return how many steps of the stated adjacency lead to a neighbour under that of a document: 1, or 2 if it differs.
 
@@ -138,12 +143,11 @@ class Stated(MechanismKind):
                 f"{given[0]}; several pairs of ε and δ are written as guarantees"
             )
             yield document.problem("contradiction", body.at("mechanism", way), message)
-        for way, more in (("epsilon", "delta"), ("rho", "xi")):
-            if given and given[0] != way and getattr(self, more) is not None:
-                path = body.at("mechanism", more)
-                yield document.problem(
-                    "contradiction", path, f"{more} belongs to {way}, which is not given: {_ADVICE[more]}"
-                )
+        for more, advice in _ADVICE.items():
+            if given and more not in WAYS[given[0]] and getattr(self, more) is not None:
+                ways = " or ".join(way for way, fields in WAYS.items() if more in fields)
+                message = f"{more} belongs to {ways}, and not to {given[0]}: {advice}"
+                yield document.problem("contradiction", body.at("mechanism", more), message)
 
     def _given(self, way: str) -> bool:
         return getattr(self, way) not in (None, ())

@@ -43,11 +43,14 @@ class Released:
     lower: Part
     count: int = 1
     add: Released | None = None
+    #: What is revealed beside it, which is the same from above and from below, and in both directions.
+    beside: tuple[Part, ...] = ()
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds of one run in both directions."""
+        beside = tuple(Rounds(part, 1) for part in self.beside)
         return {
-            direction: Bounds((Rounds(one.upper, one.count),), (Rounds(one.lower, one.count),))
+            direction: Bounds((Rounds(one.upper, one.count), *beside), (Rounds(one.lower, one.count), *beside))
             for direction, one in zip(DIRECTIONS, (self, self.add or self), strict=True)
         }
 

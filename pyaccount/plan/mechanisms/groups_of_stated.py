@@ -40,6 +40,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.document.mechanisms.base import rounded_up
+from pyaccount.rounding import decimal_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,16 +105,8 @@ def profile_of_steps(points: tuple[_Point, ...], steps: int) -> ProfileOfSteps:
         steady = _Steps(_lines(points, unit), steps, Decimal(10) ** -(40 + digits))
         kinks = steady.kinks[:: -(-len(steady.kinks) * steps // MOST_STEPS) or 1]
         tests = [steady.origin(), *(test for kink in kinks for test in steady.tests(kink))]
-        above = _above(tests, unit) or ((_decimal_beside(steps * max(given[::2]), math.inf), 1.0),)
+        above = _above(tests, unit) or ((decimal_beside(steps * max(given[::2]), math.inf), 1.0),)
         return ProfileOfSteps(above, _below(tests, unit), len(kinks) == len(steady.kinks))
-
-
-def _decimal_beside(exact: Fraction, towards: float) -> float:
-    """Return the double whose decimal is next to a fraction on one side; the nearest one if its decimal is the fraction."""
-    nearest = float(exact)
-    written = Fraction(repr(nearest))
-    beyond = written >= exact if towards > 0 else written <= exact
-    return nearest if beyond else math.nextafter(nearest, towards)
 
 
 def _lines(points: tuple[_Point, ...], unit: int) -> list[_Line]:
@@ -200,7 +193,7 @@ def _above(tests: Iterable[_Test], unit: int) -> tuple[_Point, ...]:
         if Decimal(delta) < line.intercept * (1 + Decimal("1e-30")):
             delta = math.nextafter(delta, 1.0)
         exact = Fraction(line.loss, unit)
-        epsilon = rounded_up(exact) if delta > 0.0 else _decimal_beside(exact, math.inf)
+        epsilon = rounded_up(exact) if delta > 0.0 else decimal_beside(exact, math.inf)
         points[epsilon] = min(delta, points.get(epsilon, 1.0))
     return tuple(sorted(point for point in points.items() if point[1] < 1.0))
 
@@ -217,7 +210,7 @@ def _below(tests: Iterable[_Test], unit: int) -> tuple[_Point, ...]:
     points = [(0.0, _down(hull[-1].v - hull[-1].t))]
     for one, other in pairwise(hull):
         if one.right.loss is not None and one.right.loss == other.left.loss:
-            epsilon = _decimal_beside(Fraction(one.right.loss, unit), -math.inf)
+            epsilon = decimal_beside(Fraction(one.right.loss, unit), -math.inf)
         else:
             epsilon = float(_slope(one, other).ln())
         alpha = Decimal(epsilon).exp()

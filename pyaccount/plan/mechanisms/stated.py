@@ -10,6 +10,13 @@
   and its reflection for α < 1. Divergences of several runs add before they are converted (`plan.rounds.combine`). The
   Gaussian mechanism with μ² = min 2ρ(a)/a satisfies the same bounds, and gives the lower end.
 
+**Except with probability θ** (δ beside ρ or Rényi divergences: approximate zCDP, Bun & Steinke 2016, Definition 8.1): each law
+has an event of probability 1 − θ at least, and given these events the divergences are bounded in both directions. So P is
+(1 − θ)P′ + θP″ and Q is (1 − θ)Q′ + θQ″, and P − αQ is at most θP″ + (1 − θ)(P′ − αQ′): H_α ≤ θ + (1 − θ)h(α), with h the bound
+from the divergences, and the same in the other direction. This is the profile of the composition of h with the pair of (0, θ),
+which has θ at the loss ∞ and at −∞, and no loss otherwise; that is what is composed. The Gaussian mechanism that shows the
+record with probability θ is one of these mechanisms, and the lower end.
+
 A group of k records is k steps between neighbours. What (ε, δ) say about k steps is one profile, which is attained
 (`plan.mechanisms.groups_of_stated`); for one (ε, δ) it has at most δ(e^{kε} − 1)/(e^ε − 1) above
 the loss kε. For μ and ρ the steps make kμ, which a sum with Gaussian noise attains, and k²ρ (Bun & Steinke 2016,
@@ -68,6 +75,10 @@ VERIFIED = (
     "The mechanism is run only because a randomised test accepted the stated guarantee, whose δ includes the probability that "
     "the test accepts a false one. The test is not repeated with other seeds until it accepts."
 )
+EXCEPT = (
+    "For every pair of neighbouring data sets the output of each has an event of probability 1 − {probability} at least, given "
+    "which the stated divergences hold in both directions (approximate zCDP)."
+)
 _ATTAINED = (
     "The bound is attained by the worst mechanism with this guarantee, which moves along a chain by one step for each record "
     "that changes; the one that is run may be more private."
@@ -82,7 +93,8 @@ class StatedPlan(MechanismPlan[Stated]):
 
     def released(self, mechanism: Stated, group: int) -> Released:
         """Return the profile of the guarantee, and that of a mechanism that attains it (or of a Gaussian one)."""
-        way = mechanism.way()
+        way, exception = mechanism.way(), mechanism.exception
+        beside = (Part("guarantees", (((0.0, exception),),)),) if exception > 0.0 else ()
         if way == "mu":
             assert mechanism.mu is not None
             part = gaussian(_times(group, mechanism.mu), 1.0)
@@ -92,15 +104,16 @@ class StatedPlan(MechanismPlan[Stated]):
             rho = group * group * mechanism.rho * (1.0 if group == 1 else 1.0 + _MARGIN)
             if mechanism.xi:
                 divergences = tuple((mechanism.xi + order * rho) * (1.0 + _MARGIN) for order in ORDERS)
-                return Released(
-                    Part("renyi", (ORDERS, divergences)), gaussian(math.sqrt(2.0 * rho) * (1.0 - _MARGIN), 1.0)
-                )
-            return Released(Part("zcdp", (rho,)), gaussian(math.sqrt(2.0 * rho) * (1.0 - _MARGIN), 1.0))
+                upper = Part("renyi", (ORDERS, divergences))
+            else:
+                upper = Part("zcdp", (rho,))
+            return Released(upper, gaussian(math.sqrt(2.0 * rho) * (1.0 - _MARGIN), 1.0), beside=beside)
         if way == "renyi":
             orders = sorted((entry.order, entry.epsilon) for entry in mechanism.renyi)
             upper = Part("renyi", (tuple(order for order, _ in orders), tuple(bound for _, bound in orders)))
             least = min(math.sqrt(2.0 * bound / order) for order, bound in orders) * (1.0 - _MARGIN)
-            return Released(upper, gaussian(least, 1.0) if least > 0.0 else Part("guarantees", (((0.0, 0.0),),)))
+            lower = gaussian(least, 1.0) if least > 0.0 else Part("guarantees", (((0.0, 0.0),),))
+            return Released(upper, lower, beside=beside)
         points = tuple(_points(mechanism))
         if group == 1:
             part = Part("guarantees", (points,))
@@ -157,13 +170,16 @@ class StatedPlan(MechanismPlan[Stated]):
                 if way == "rho"
                 else f"Rényi divergences of {len(mechanism.renyi)} order{'' if len(mechanism.renyi) == 1 else 's'}"
             )
+            rarely = f" except with probability {shortest(mechanism.exception)}" if mechanism.exception else ""
             return MechanismWords(
-                f"a mechanism with {what}",
+                f"a mechanism with {what}{rarely}",
                 "Rényi divergences, added over all runs and converted to a profile",
-                "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010), Proposition 12; the lower convex hull in e^ε",
-                "the least bound of all orders",
-                assumptions,
-                lower_end="the Gaussian mechanism with the largest μ that satisfies the stated bounds",
+                "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010), Proposition 12; the lower convex hull in e^ε"
+                + ("; approximate zCDP: Bun & Steinke 2016 (arXiv:1605.02065), Definition 8.1" if rarely else ""),
+                f"the least bound of all orders{', and a pair that differs with that probability' if rarely else ''}",
+                (*assumptions, EXCEPT.format(probability=up(mechanism.exception))) if rarely else assumptions,
+                lower_end="the Gaussian mechanism with the largest μ that satisfies the stated bounds"
+                + (", and shows the record with that probability" if rarely else ""),
             )
         points = _points(mechanism)
         named = " and ".join(f"({shortest(epsilon)}, {shortest(delta)})" for epsilon, delta in points[:3])
@@ -182,13 +198,18 @@ class StatedPlan(MechanismPlan[Stated]):
         """Refuse groups, and other adjacencies, for which the stated guarantee has no rule."""
         if (problem := _adjacency_refusal(document, body, mechanism)) is not None:
             return [problem]
-        if document.privacy.group_size == 1 or not (mechanism.way() == "renyi" or mechanism.xi):
+        if document.privacy.group_size == 1 or not _of_single_steps(mechanism):
             return []
         message = (
-            f"Rényi divergences of single orders, and ξ, say nothing about groups of records; state rho, mu or epsilon instead: "
-            f"{GROUP_LEMMA}"
+            "Rényi divergences of single orders, ξ, and a δ beside ρ say nothing about groups of records; state rho, mu or "
+            f"epsilon instead: {GROUP_LEMMA}"
         )
         return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+
+
+def _of_single_steps(mechanism: Stated) -> bool:
+    """Return whether the guarantee has no rule for several steps here."""
+    return mechanism.way() == "renyi" or bool(mechanism.xi) or mechanism.exception > 0.0
 
 
 def _assumptions(mechanism: Stated) -> tuple[str, ...]:
@@ -210,9 +231,9 @@ def _adjacency_refusal(document: Document, body: Body, mechanism: Stated) -> Pro
             f"state a guarantee under {wanted}, or protect records under replace-one, which is two steps of the stated guarantee"
         )
         return document.problem(slug, path, message, allowed=wanted)
-    if mechanism.way() == "renyi" or mechanism.xi:
+    if _of_single_steps(mechanism):
         message = (
-            f"no bound is implemented for replaced records from Rényi divergences of single orders, or ξ, under "
+            f"no bound is implemented for replaced records from Rényi divergences of single orders, ξ, or a δ beside ρ, under "
             f"{mechanism.adjacency}: two steps have no rule for them; state rho, mu, epsilon or guarantees instead"
         )
         return document.problem(slug, path, message, allowed=wanted)

@@ -35,9 +35,16 @@ impl Enclosure {
     /// Returns doubles that enclose the number; infinite ones beyond the doubles.
     #[must_use]
     pub fn doubles(&self) -> (f64, f64) {
-        // The quotient is rounded to a neighbour of the fraction.
-        let (least, most) = (self.at_least.to_f64(), self.at_most.to_f64());
-        (least.unwrap_or(f64::NEG_INFINITY).next_down().next_down(), most.unwrap_or(f64::INFINITY).next_up().next_up())
+        // The conversions may be rounded either way. Beyond the doubles they are infinite, which only the outer end may be.
+        let mut least = self.at_least.to_f64().unwrap_or(f64::NEG_INFINITY).min(f64::MAX);
+        let mut most = self.at_most.to_f64().unwrap_or(f64::INFINITY).max(f64::MIN);
+        while Rational::from_float(least).is_some_and(|double| double > self.at_least) {
+            least = least.next_down();
+        }
+        while Rational::from_float(most).is_some_and(|double| double < self.at_most) {
+            most = most.next_up();
+        }
+        (least, most)
     }
 
     /// Returns the enclosure of 0.
@@ -102,9 +109,11 @@ mod tests {
         assert!(Enclosure::between(1.0, 0.5).is_none() && Enclosure::between(0.0, f64::INFINITY).is_none());
         assert!(Enclosure::between(f64::NAN, 1.0).is_none());
         assert_eq!(Enclosure::between(0.5, 0.5).unwrap(), Enclosure::exactly(decimal(0.5)));
+        let beyond = Enclosure::exactly(decimal(1e308) * decimal(1e308)).doubles();
+        assert!(beyond.0 <= f64::MAX && beyond.1.is_infinite());
         for number in [0.1, 1.0, 1e300, 5e-324, 123.456] {
             let (least, most) = Enclosure::exactly(decimal(number)).doubles();
-            assert!(least < number && number < most && most - least <= 8.0 * f64::EPSILON * number.max(1e-300));
+            assert!(least <= number && number <= most && most - least <= 2.0 * f64::EPSILON * number.max(1e-300));
         }
     }
 }

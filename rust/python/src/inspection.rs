@@ -11,9 +11,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::profiles::RoundProfile;
 use crate::sampling::{direction_of, stream_key, Parameters, Sampled};
 use crate::values::{ComposedCurve, LossHistogram};
-use crate::RoundProfile;
 
 /// A namespace, which is never instantiated.
 #[pyclass(frozen, module = "pyaccount._core")]

@@ -45,17 +45,14 @@ pub fn checked(profile: Arc<dyn Profile>) -> Result<Arc<dyn Profile>> {
     Ok(profile)
 }
 
-/// Returns the points at the losses at which a profile is seen, in ascending order.
+/// Returns the points at the losses at which a profile is seen.
 fn seen(profile: &dyn Profile) -> Vec<(f64, ProfilePoint)> {
     let middle = profile.at(0.0).or_trivial(0.0);
     let scale = middle.delta.clamp(1e-9, 1.0);
     let sizes = LOSSES.iter().copied().chain(SCALED.iter().map(|share| share * scale));
-    let mut losses: Vec<f64> = sizes.flat_map(|size| [-size, size]).collect();
-    losses.sort_by(f64::total_cmp);
-    let mut points: Vec<(f64, ProfilePoint)> =
-        losses.into_iter().map(|epsilon| (epsilon, profile.at(epsilon).or_trivial(epsilon))).collect();
-    points.push((0.0, middle));
-    points
+    let losses = sizes.flat_map(|size| [-size, size]);
+    let points = losses.map(|epsilon| (epsilon, profile.at(epsilon).or_trivial(epsilon)));
+    points.chain([(0.0, middle)]).collect()
 }
 
 fn refused(reason: &'static str) -> Result<()> {
