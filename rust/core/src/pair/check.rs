@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(refusal(|_, point| point, false), "");
         let wrong: [(Mistake, &str); 5] = [
             (|_, point| ProfilePoint { delta: 0.9 * point.delta, ..point }, "mass of its loss is missing"),
-            (|_, point| ProfilePoint { delta: point.delta + 0.1, ..point }, "above 1"),
+            (|_, point| ProfilePoint { delta: point.delta + 1.0, ..point }, "above 1"),
             (|_, point| ProfilePoint { slope: -0.1, ..point }, "rises"),
             (|_, point| ProfilePoint { slope: point.slope + 0.4, ..point }, "more mass than 1"),
             (
