@@ -153,7 +153,7 @@ class Number(FieldReader):
 
     def _two_readings(self, text: str) -> PydanticCustomError:
         """Return the error of a count such as `60.000`, whose two readings differ by a factor of a thousand."""
-        return refuse("wrong-type", numerals.two_readings(text), self.allowed, text.replace(".", "_"))
+        return refuse("wrong-type", numerals.two_readings(text), self.allowed)
 
     def _meant(self, value: object) -> str | None:
         """Return the suggestion for a text that is not a number here, or `None`."""
@@ -161,10 +161,13 @@ class Number(FieldReader):
             return None
         if self.blank and value.strip().lower() in _SOLVED:
             return SOLVE
+        counted = self.whole or self.range.measure in _COUNTED
         suggested = numerals.meant(value)
-        if not (self.whole or self.range.measure in _COUNTED) and (decimal := numerals.with_a_comma(value)) is not None:
+        if not counted and (decimal := numerals.with_a_comma(value)) is not None:
             # In a measured quantity a comma separates decimals; in a count it separates thousands.
             suggested = decimal
+        if not counted and numerals.has_two_meanings(value, small=self.range.maximum <= 1.0):
+            return None
         # Suggest nothing that would be refused too, such as a share where a number of records is needed.
         number = None if suggested is None else numerals.parse_number(suggested.partition(" #")[0])
         fits = number is not None and number in self.range and not (self.whole and not float(number).is_integer())

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
 from pyaccount.document.nodes import REPORTED
-from pyaccount.document.spelling import meant_kind
+from pyaccount.document.spelling import nearest_value
 from pyaccount.document.unknown_kinds import ALIASES
 from pyaccount.errors import LONGEST_SHOWN
 from pyaccount.forks import cached_property
@@ -129,11 +129,11 @@ class Kinds:
 
     def nearest(self, word: str) -> str | None:
         """Return the kind that a word misspells or is another word for, but not one whose name is merely similar."""
-        return meant_kind(word, self.by_kind, self.aliases)
+        return nearest_value(word, self.by_kind, self.aliases)
 
     def reason(self, word: str) -> str | None:
         """Return why a kind that exists in other software is not implemented, or `None` for other words."""
-        return self.refused.get(word) or self.refused.get(meant_kind(word, self.refused, ALIASES) or "")
+        return self.refused.get(word) or self.refused.get(nearest_value(word, self.refused, ALIASES) or "")
 
     def read(self, value: object, _: object = None) -> object:
         """Return the typed section for a raw value. Raises the error of the value if there is none."""

@@ -46,7 +46,7 @@ class _BodyFields(Section):
 class PoissonUnits(Kind):
     """Poisson sampling of the units that a mechanism is run on: each run draws every unit independently."""
 
-    aliases = "bernoulli poisson-sampling poisson-subsampling iid"
+    aliases = "bernoulli poisson-sampling poisson-subsampling"
 
     kind: Literal["poisson"] = Field(description="Each record (or user) joins each run independently.")
     sampling_probability: Annotated[

@@ -86,6 +86,16 @@ def two_readings(text: str) -> str:
     )
 
 
+def has_two_meanings(text: str, *, small: bool) -> bool:
+    """Return whether the text of a quantity that is not a count means two numbers: `5m` is five million or five thousandths, and
+    `1-5`, unless only `small` numbers are possible, is 1e-5 or a range from 1 to 5.
+    """
+    written = plain_text(text)
+    return re.fullmatch(rf"{_DECIMAL} ?[mMbB]", written) is not None or (
+        not small and re.fullmatch(r"[0-9.]+-[0-9]+", written) is not None
+    )
+
+
 def parse_duration(text: str) -> float | None:
     """Return the seconds of a text such as `10 min`, `90s` or `1 h 30 min`, or `None` for other texts."""
     if not _DURATION.fullmatch(text):

@@ -121,7 +121,9 @@ class OwnProbabilities(Section):
 
 
 #: Other words for the largest probability.
-_MAX = dict.fromkeys(("largest", "highest", "most", "upper", "upper-bound", "at-most", "bound", "limit"), "max")
+_MAX = dict.fromkeys(
+    ("maximum", "largest", "highest", "most", "upper", "upper-bound", "at-most", "bound", "limit"), "max"
+)
 
 
 @dataclass(frozen=True)

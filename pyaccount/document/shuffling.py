@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 
 from pyaccount.document.numerals import parse_number
-from pyaccount.document.spelling import meant_kind
+from pyaccount.document.spelling import nearest_value
 from pyaccount.document.unknown_kinds import NOT_AMPLIFIED, SHUFFLE
 
 
 def means_shuffling(word: object) -> bool:
     """Whether a word for a kind of sampler means shuffled batches."""
-    return isinstance(word, str) and (word == SHUFFLE or meant_kind(word, (SHUFFLE,)) is not None)
+    return isinstance(word, str) and (word == SHUFFLE or nearest_value(word, (SHUFFLE,)) is not None)
 
 
 def shuffled_as_yaml(training: object) -> str:

@@ -17,6 +17,9 @@ from pyaccount.errors import Path
 #: clip norm is above 1 states too much noise.
 ABSOLUTE_NOISES = frozenset(("scale", "noise_scale", "std", "stddev", "noise_std", "sigma"))
 
+#: Words that mean something else in every section: they stand for a field only beside it, or at the top of a body.
+OF_ONE_SECTION = frozenset(("n", "q", "p", "b", "records", "examples", "num_samples", "group", "mu"))
+
 #: Names in other libraries and common abbreviations, each with the field that it means. The names for the fields of a
 #: kind are stated with the fields, as `AlsoCalled`.
 FIELD_ALIASES: dict[str, Path] = {
@@ -26,7 +29,7 @@ FIELD_ALIASES: dict[str, Path] = {
         "name": "title",
         "count": "repeat repeats repetitions times num_times",
         "privacy.adjacency": "neighboring_relation neighbouring_relation neighbors neighbours relation adjacency_type",
-        "privacy.group_size": "k group users_group max_group_size",
+        "privacy.group_size": "group users_group max_group_size",
         "privacy.epsilon": "eps target_epsilon target_eps",
         "privacy.delta": "target_delta",
         "privacy.risk": "risks attack attacks attack_risk",
@@ -38,8 +41,8 @@ FIELD_ALIASES: dict[str, Path] = {
         "training.expected_batch_size": " ".join(
             ("batch_size batch lot_size expected_batch mean_batch_size train_batch_size", *sorted(OF_ONE_RANK))
         ),
-        "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
-        "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
+        "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p sampling_prob",
+        "training.iterations": "steps num_steps n_steps max_steps num_iterations num_updates",
         "training.epochs": "num_epochs n_epochs max_epochs num_train_epochs",
         "noise.multiplier": " ".join(("noise_multiplier", *sorted(ABSOLUTE_NOISES))),
         "accounting.method": "accountant accounting_method engine",
@@ -56,7 +59,8 @@ FOREIGN_KEYS: dict[str, str] = {
     alias: advice
     for aliases, advice in {
         "clip_norm clipping_norm l2_norm_clip max_grad_norm clipping_threshold sensitivity l2_sensitivity": (
-            "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
+            "leave it out: noise.multiplier is in units of the clip norm, so a scale or a standard deviation of the noise is "
+            "divided by it"
         ),
         "optimizer model loss weight_decay": "leave it out: it does not change the privacy of the run",
         "learning_rate lr": (
@@ -68,14 +72,19 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
         ),
         "shuffle reshuffle drop_last": (
-            "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
-            "max_participations, one for each epoch"
+            "sampler.kind says how batches are drawn: of a shuffled data set `kind: none` with max_participations, one for each "
+            "epoch, and `adjacency: zero-out`, because a record that is added or removed moves others to other batches"
         ),
         "varies varied varying vary_over grid": "write the values to try under `vary:`; `pyaccount sweep` runs such a document",
-        "num_microbatches microbatches": (
-            "if every record is clipped by itself, the number of micro-batches does not matter, and has no key. If the mean of "
+        "num_microbatches microbatches microbatch_size": (
+            "if every record is clipped by itself, the micro-batches do not matter, and have no key. If the mean of "
             "each micro-batch is clipped, as in TF Privacy, one record moves such a mean by up to two clip norms: then "
             "noise.multiplier is half of what that library is given, and no record may move to another micro-batch"
+        ),
+        "rounds num_rounds total_rounds": (
+            "training.iterations is the number of times that noise is added. If that is once in a round, it is the number of "
+            "rounds. In federated training with noise in every step of a client, it is not: write one phase that has a sampler "
+            "with draws: clients and, in its own phases, the training of one client (docs/mechanisms.md)"
         ),
         "local_epochs local_steps server_rounds num_server_rounds fraction_fit fraction_train clients_per_round "
         "num_clients": (
@@ -84,19 +93,40 @@ FOREIGN_KEYS: dict[str, str] = {
             "is then a record of one client, unless clients themselves are protected"
         ),
         " ".join(sorted(MICRO_BATCHES)): (
-            "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
-            "is drawn independently, sampler.draws_per_iteration states their number"
+            "training.iterations counts the steps to which noise is added, not the micro-batches; where every micro-batch of a "
+            "step is drawn independently, sampler.draws_per_iteration states their number"
         ),
         "unit privacy_unit unit_of_privacy privacy_level": (
             "a user with several records is protected by sampler.kind user-b-min-sep, and any k records together by "
             "privacy.group_size: k; without them single records are"
         ),
-        " ".join(sorted(RANKS)): "leave it out",
+        " ".join(sorted(RANKS)): "the number of ranks has no key of its own",
+        "k": (
+            "k is many numbers: records that are protected together are privacy.group_size, rounds of a block in which a record "
+            "takes part are sampler.participations, the records of one user are sampler.records_per_user, and the values of "
+            "randomized response are mechanism.values"
+        ),
+        "bandwidth": (
+            "matrix.bands counts the main diagonal too: a bandwidth that counts only the diagonals below it is one less than "
+            "the number of bands"
+        ),
+        "restart restarts num_restarts": (
+            "matrix.restart_every is the number of rounds after which a new tree begins, not the number of trees: with r "
+            "restarts in n rounds, every ⌈n/(r + 1)⌉ rounds"
+        ),
+        "examples_per_user records_per_client": (
+            "sampler.records_per_user is the maximum number of records of one user, which the training must enforce; an average "
+            "is not a maximum"
+        ),
+        "schedule": (
+            "noise.multiplier: {schedule: …} states the noise of each round, training.sampling_probability: {schedule: …} the "
+            "sampling, and workload.learning_rates the learning rates for which errors are computed"
+        ),
         "max_physical_batch_size physical_batch_size num_workers pin_memory prefetch_factor": (
             "leave it out: it says how a batch is loaded, not which records are in it"
         ),
         "weights weight class_weights class_weight sample_weights sampling_weights weighted_sampling": (
-            f"leave it out: {WEIGHTED}"
+            f"{WEIGHTED}. Weights of the loss of each record change nothing if gradients are clipped after them"
         ),
     }.items()
     for alias in aliases.split()
@@ -123,7 +153,7 @@ VALUE_ALIASES: dict[str, str] = {
 }
 
 #: A word whose similarity to another one is above this is taken for a misspelling of it.
-_SLIP = 0.8
+_SLIP = 0.75
 
 # Longer words are not compared: they do not misspell a short word, and comparing them takes time.
 _LONGEST = 64
@@ -139,25 +169,22 @@ def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | 
 
 
 def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
-    """Return the choice that `word` probably means, or `None`. `aliases` adds other words to `VALUE_ALIASES`."""
+    """Return the choice that `word` is another word for, or a misspelling of, or `None`. `aliases` adds to `VALUE_ALIASES`."""
     choices, key = tuple(choices), as_key(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
-    return meant if meant in choices else nearest(word, choices)
+    return meant if meant in choices else misspelt(word, choices)
 
 
-def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
-    """Return the kind that `word` is another word for, or a misspelling of; `None` if it only resembles one.
+def misspelt(word: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that `word` misspells, or `None` if it only resembles one.
 
-    A kind is a mechanism, and an additional word makes it a different one: `discrete-gaussian` is not `gaussian`, and
-    `user-poisson` is not `poisson`. So a misspelling must have as many words as the kind, unless the two differ only in
+    An additional word makes it something else: `discrete-gaussian` is not `gaussian`, `user-poisson` is not `poisson`, and
+    `epsilon_per_step` is not `epsilon`. So a misspelling has as many words as the choice, unless the two differ only in
     hyphens.
     """
-    kinds, key = tuple(kinds), as_key(word).replace("_", "-")
-    meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
-    if meant in kinds:
-        return meant
-    near = nearest(word, kinds, cutoff=_SLIP)
-    if near is None or len(near.split("-")) == len(key.split("-")) or near.replace("-", "") == key.replace("-", ""):
+    near, key = nearest(word, choices, cutoff=_SLIP), as_key(word)
+    plain = None if near is None else as_key(near)
+    if plain is None or plain.count("_") == key.count("_") or plain.replace("_", "") == key.replace("_", ""):
         return near
     return None
 

@@ -1,6 +1,6 @@
 """Kinds that other software has and pyaccount does not: why no similar kind is suggested, and what to do instead.
 
-This module holds only data for the lists of kinds. `spelling.meant_kind` recognises other spellings of these words.
+This module holds only data for the lists of kinds. `spelling.nearest_value` recognises other spellings of these words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,29 @@ WEIGHTED = (
     "weight the losses of the records instead, before their gradients are clipped"
 )
 
-SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED}
+#: Words that several samplers are called by, whose ε differ: the message asks which one is meant.
+_FIXED = (
+    "this does not say when a batch is drawn. If each round draws a new random batch of the same size from the whole data set, "
+    "write fixed-size. If an epoch goes through a shuffled data set, or if the batches are fixed, nothing is amplified: write "
+    "`kind: none` with max_participations, one for each epoch, and `adjacency: zero-out` if the records are shuffled"
+)
+_CYCLIC = (
+    "this does not say whether batches are random. If the records of the current part join at random, write cyclic-poisson. If "
+    "a round takes all records of its part, nothing is amplified: write `kind: none` with max_participations and min_separation"
+)
+_IID = (
+    "this does not say what is independent. If every record joins a round independently of the others, write poisson. If every "
+    "draw of a batch is independent, so that a batch may hold a record twice, write with-replacement"
+)
+
+SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED, "fixed": _FIXED, "cyclic": _CYCLIC, "iid": _IID}
+
+#: Words for matrices that are not the only ones of their name.
+MATRICES = {
+    "optimal": "this does not say which matrix is the optimum: write optimal-toeplitz for the banded Toeplitz matrix of least "
+    "error that is computed here, toeplitz with the coefficients of one that you have, or dense with its file",
+    "restarted-tree": "a tree that begins anew is `kind: tree` with `restart_every`, the number of rounds of each tree",
+}
 
 _OTHER_NOISE = (
     "is a different mechanism, for which no bound is implemented: the bound for {near} noise does not hold for it. Draw {near} "
@@ -72,6 +94,11 @@ MECHANISMS = {
 ALIASES: dict[str, str] = {
     alias: kind
     for kind, aliases in {
+        "fixed": "fixed-batch fixed-batches fixed-batch-size without-replacement sampling-without-replacement wor swor",
+        "cyclic": "cyclical round-robin cyclic-sampling",
+        "iid": "i.i.d. independent bootstrap",
+        "optimal": "banded-toeplitz optimal-banded banded optimized dense-optimal",
+        "restarted-tree": "tree-restart tree-restarts restarting-tree",
         "weighted": "weights weighted-random weighted-sampling weighted-random-sampler weightedrandomsampler weighted-poisson "
         "importance importance-sampling class-balanced class-weighted class-weights class-weight balanced oversampling "
         "oversampled stratified stratified-sampling strata",

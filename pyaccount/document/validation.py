@@ -32,15 +32,15 @@ from pyaccount.document.shape import (
     value_at,
 )
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
-from pyaccount.document.spelling import ABSOLUTE_NOISES, advice_on, alias_of, as_key, nearest
+from pyaccount.document.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
 from pyaccount.document.typography import odd_characters_note
-from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, RANKS, whole_batch
+from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
 from pyaccount.errors import Path, Problem, path_text, shortened
 
 _Error = tuple[Path, str, dict[str, Any]]
 
-# A key whose similarity to a valid key is above `_SLIP` misspells it; one below `_LIKE` is another word.
-_SLIP, _LIKE = 0.8, 0.6
+# In documents without mechanisms, a key whose similarity to a valid key is above this may mean it.
+_LIKE = 0.6
 
 # Guessing takes time, and a text with more unknown keys than this is not a document with a few misspellings.
 _MOST_GUESSES = 1000
@@ -171,16 +171,26 @@ class _Review:
         place = path_text(parent) or "a document"
         allowed = ", ".join(fields)
         message = f"{place} has no such key; its keys are {allowed}{odd_characters_note(str(key))}"
-        if target is not None and target[-2:] == ("training", "expected_batch_size") and as_key(str(key)) in BATCHES:
-            about, whole = whole_batch(self.stated(parent))
-            message += f"; {about}"
-            suggestion = suggestion if whole is None else f"{suggestion}: {whole}"
-        if target is not None and target[-2:] == ("noise", "multiplier") and as_key(str(key)) in ABSOLUTE_NOISES:
-            message += (
-                "; multiplier is in units of the clip norm, so a scale or a standard deviation is divided by that"
-            )
+        if target is not None and suggestion is not None:
+            about, suggestion = self.converted(as_key(str(key)), parent, target, suggestion)
+            message += about
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
+
+    def converted(self, key: str, parent: Path, target: Path, suggestion: str) -> tuple[str, str | None]:
+        """Return what a message adds about a key whose number is not that of the field it stands for, and what to write.
+
+        Nothing is suggested if the number of the field does not follow from what the document states.
+        """
+        if target[-2:] == ("training", "expected_batch_size") and key in BATCHES:
+            about, whole = whole_batch(self.stated(parent))
+            if whole is not None:
+                suggestion = f"{suggestion}: {whole}"
+            return f"; {about}", None if whole is None and key in OF_ONE_RANK else suggestion
+        if target[-2:] == ("noise", "multiplier") and key in ABSOLUTE_NOISES:
+            about = "multiplier is in units of the clip norm, so a scale or a standard deviation is divided by that"
+            return f"; {about}", f"{suggestion}: {key}/clip_norm"
+        return "", suggestion
 
     def is_beside_phases(self, path: Path) -> bool:
         """Return whether an unknown key is one of the noise of a body that is written beside phases."""
@@ -322,7 +332,7 @@ def home_of(word: str) -> Path | None:
 
 def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:
     """Return the path of the field that an unknown key in the mapping at `parent` probably means, or `None`."""
-    if slip := nearest(key, fields, cutoff=_SLIP):
+    if slip := misspelt(key, fields):
         return (*parent, slip)
     if not mechanism:
         # This document does not have the sections of mechanism documents.
@@ -330,11 +340,14 @@ def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> 
         return (*parent, like) if like else None
     body = _body_around(parent)
     alias = alias_of(key) or alias_of(key, _also_called()) or _homes().get(key)
-    if alias is not None:
-        return (*parent, alias[-1]) if alias[-1] in fields else _absolute(alias, body)
-    if like := nearest(key, fields, cutoff=_LIKE):
-        return (*parent, like)
-    elsewhere = nearest(key, _homes(), cutoff=_SLIP)
+    # A mechanism takes the place of a training run, so none of its words stand for fields of that.
+    alone = parent[-1:] == ("mechanism",)
+    if alias is not None and alias[-1] in fields:
+        return (*parent, alias[-1])
+    beside = (body, (*body, alias[0]), (*body, "sampler")) if alias is not None else ()
+    if alias is not None and not alone and (as_key(key) not in OF_ONE_SECTION or parent in beside):
+        return _absolute(alias, body)
+    elsewhere = None if alone or alias is not None else misspelt(key, _homes())
     return _absolute(_homes()[elsewhere], body) if elsewhere else None
 
 

@@ -23,7 +23,7 @@ _MICRO_BATCHES = """
 """
 _OF_ONE_RANK = """
     per_device_train_batch_size per_device_batch_size per_gpu_train_batch_size per_gpu_batch_size local_batch_size
-    train_micro_batch_size_per_gpu micro_batch_size microbatch_size
+    train_micro_batch_size_per_gpu micro_batch_size
 """
 _BATCHES = "expected_batch_size batch_size batch train_batch_size lot_size mean_batch_size"
 RANKS, MICRO_BATCHES = frozenset(_RANKS.split()), frozenset(_MICRO_BATCHES.split())

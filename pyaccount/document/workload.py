@@ -35,11 +35,11 @@ class StatedWorkload(Section):
         "previous average plus 1 − γ times the iterate. The average starts at the initial iterate and is not "
         "debiased. 0 means the iterates themselves.",
     )
-    learning_rates: Annotated[
-        tuple[Annotated[float, Number(LEARNING_RATE)], ...] | None, Items(LEARNING_RATES), AlsoCalled("schedule")
-    ] = Field(
-        default=None,
-        description="The learning rates, one for each iteration. Default: 1 in each iteration.",
+    learning_rates: Annotated[tuple[Annotated[float, Number(LEARNING_RATE)], ...] | None, Items(LEARNING_RATES)] = (
+        Field(
+            default=None,
+            description="The learning rates, one for each iteration. Default: 1 in each iteration.",
+        )
     )
     error: Annotated[Literal["mean", "largest"], Choice(("mean", "largest"))] = Field(
         default="mean",

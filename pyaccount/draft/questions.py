@@ -20,7 +20,7 @@ from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
-from pyaccount.document.spelling import meant_kind, nearest_value
+from pyaccount.document.spelling import nearest_value
 from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.draft.releases import COUNT_NOISES, NONE, RELEASES, SCORES, SELECTIONS
@@ -80,7 +80,7 @@ class DraftQuestion:
             kinds = kinds_of(self.name) if self.name in _KINDS else None
             if kinds is not None and (reason := kinds.reason(text)) is not None:
                 raise ValueError(reason)
-            near = nearest_value(text, words) if kinds is None else meant_kind(text, words, kinds.aliases)
+            near = nearest_value(text, words, None if kinds is None else kinds.aliases)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
             blank = f"; to leave it blank use --solve {self.flag[2:]}" if self.name in BLANKS else ""

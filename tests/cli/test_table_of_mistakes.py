@@ -27,7 +27,7 @@ def mechanism(kind: str) -> dict[str, Any]:
 
 
 DOCUMENTS = [
-    (document(noise=LAPLACE, sampler={"kind": "none"}), "did you mean multiplier?"),
+    (document(noise=LAPLACE, sampler={"kind": "none"}), "did you mean multiplier: scale/clip_norm?"),
     (document(noise=LAPLACE, sampler={"kind": "none"}), "a scale or a standard deviation is divided by that"),
     (document(noise={"std": 20}), "a scale or a standard deviation is divided by that"),
     (document(privacy__epsilon="8 nats"), "did you mean 8?"),

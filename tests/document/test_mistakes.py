@@ -40,7 +40,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     # Names of other libraries.
     "sample_rate": ([("expected_batch_size: 500", "sample_rate: 0.01")], "9:3", ["did you mean sampling_probability?"]),
     "steps": ([("iterations", "steps")], "10:3", ["did you mean iterations?"]),
-    "sigma": ([("  multiplier", "  sigma")], "14:3", ["did you mean multiplier?"]),
+    "sigma": ([("  multiplier", "  sigma")], "14:3", ["divided by that", "did you mean multiplier: sigma/clip_norm?"]),
     "noise_multiplier on top": ([("noise:\n  multiplier:", "noise_multiplier:")], "13:1", ["did you mean noise.multiplier?"]),
     "batch_size": ([("expected_batch_size", "batch_size")], "9:3", ["did you mean expected_batch_size?"]),
     "target_epsilon": ([("epsilon", "target_epsilon")], "5:3", ["did you mean epsilon?"]),
@@ -50,14 +50,14 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "Rényi orders": ([("noise:", "alphas: [2, 3]\nnoise:")], "13:1", ["leave it out"]),
     "rdp": ([("noise:", "accounting:\n  method: rdp\nnoise:")], "14:11", ["did you mean auto?"]),
     "version": ([("pyaccount: 1", "version: 1")], "1:1", ["did you mean pyaccount?"]),
-    "shuffle: true": ([("poisson", "poisson\n  shuffle: true")], "13:3", ["leave it out", "`kind: none`", "max_participations"]),
+    "shuffle: true": ([("poisson", "poisson\n  shuffle: true")], "13:3", ["`kind: none`", "max_participations", "zero-out"]),
     "ranks": (
         [("expected_batch_size: 500", "batch_size: 64\n  world_size: 4")],
         "9:3", ["records of all ranks", "if 64 is the batch of one of 4 ranks, write 256 (64 × 4)", "expected_batch_size: 256?"],
     ),
     "ranks beside an expected batch": (
         [("expected_batch_size: 500", "expected_batch_size: 64\n  num_gpus: 4")],
-        "10:3", ["leave it out", "if 64 is the batch of one of 4 ranks, write 256 (64 × 4)"],
+        "10:3", ["if 64 is the batch of one of 4 ranks, write 256 (64 × 4)"],
     ),
     "ranks and micro-batches": (
         [("expected_batch_size: 500", "per_device_train_batch_size: 64\n  gradient_accumulation_steps: 8"),
@@ -65,7 +65,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
         "11:3", ["one of 4 ranks and 8 micro-batches, write 2_048 (64 × 4 × 8)"],
     ),
     "a batch of what is not said": ([("expected_batch_size", "batch_size")], "9:3", ["records of all ranks", "_size?"]),
-    "class weights": ([("poisson", "poisson\n  class_weights: [1, 9]")], "13:3", ["leave it out", "the largest of these prob"]),
+    "class weights": ([("poisson", "poisson\n  class_weights: [1, 9]")], "13:3", ["the largest of these prob"]),
     "a weighted sampler": (
         [("poisson", "WeightedRandomSampler")],
         "12:9", ["depends only on this record", "a fixed number of draws with weights", "`kind: poisson`"],

@@ -19,6 +19,7 @@ from pyaccount.document.matrices.identity import Identity
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 from pyaccount.document.matrices.toeplitz import Toeplitz
 from pyaccount.document.matrices.tree import Tree
+from pyaccount.document.unknown_kinds import MATRICES as REFUSED
 
 __all__ = [
     "BLT",
@@ -52,4 +53,4 @@ MATRICES: tuple[type[MatrixKind], ...] = (
 UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
 
 #: The type of the matrix in a document.
-Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz)]
+Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz, refused=REFUSED)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ASKED_BANDS = Asked(
     "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"
 )
-CALLED_BANDS = AlsoCalled("num_bands bandwidth")
+CALLED_BANDS = AlsoCalled("num_bands")
 
 Normalize = Annotated[bool, Flag()]
 Bands = Annotated[int | Choose, Number(BANDS, whole=True, choose=True), ASKED_BANDS, CALLED_BANDS]

@@ -15,7 +15,7 @@ class OptimalToeplitz(MatrixKind):
     sampler.
     """
 
-    aliases = "banded-toeplitz optimal"
+    aliases = "optimal-banded-toeplitz"
 
     kind: Literal["optimal-toeplitz"] = Field(
         description="The banded Toeplitz matrix with the smallest error under the workload."

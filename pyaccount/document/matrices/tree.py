@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import Choice, Number
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import TREE_ROUNDS
@@ -27,11 +26,11 @@ class Tree(MatrixKind):
     The nodes are the blocks of 2^h rounds that begin at a multiple of 2^h rounds and end within the run.
     """
 
-    aliases = "binary-tree tree-aggregation tree-restart honaker ftrl dp-ftrl"
+    aliases = "binary-tree tree-aggregation honaker ftrl dp-ftrl"
     banded = False
 
     kind: Literal["tree"] = Field(description="The binary tree of partial sums (DP-FTRL), without sampling.")
-    restart_every: Annotated[int | None, Number(TREE_ROUNDS, whole=True), AlsoCalled("restart restarts")] = Field(
+    restart_every: Annotated[int | None, Number(TREE_ROUNDS, whole=True)] = Field(
         default=None,
         description="The number of rounds after which a new tree begins, such as the rounds of an epoch. Default: one "
         "tree for the whole run.",

@@ -17,7 +17,7 @@ EmptyRecord = Literal["one-of-the-values", "uniform"]
 class RandomizedResponse(MechanismKind):
     """Randomized response: one of k values is released, the true one or, at random, another one."""
 
-    aliases = "rr randomised-response k-rr krr local-randomizer warner"
+    aliases = "rr randomised-response k-rr krr warner"
 
     kind: Literal["randomized-response"] = Field(description="One of k values is released, randomised.")
     values: Annotated[int, Number(RESPONSES, whole=True)] = Field(description="The number k of values.")

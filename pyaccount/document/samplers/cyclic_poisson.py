@@ -24,7 +24,7 @@ class CyclicPoisson(SpacedByRate):
     The participation rate is the sampling probability divided by b.
     """
 
-    aliases = "cyclicpoisson cyclic"
+    aliases = "cyclicpoisson"
     drawn = "within the current part"
     one_probability = ""
     spacing = "partitions"

@@ -15,6 +15,6 @@ class FixedSize(FixedDraws):
     The size of the batch is `training.expected_batch_size`, out of `training.dataset_size` records.
     """
 
-    aliases = "without-replacement uniform-without-replacement fixed fixed-batch wor"
+    aliases = "uniform-without-replacement sampled-without-replacement"
 
     kind: Literal["fixed-size"] = Field(description="Each round draws a uniformly random batch of a fixed size.")

@@ -25,7 +25,7 @@ class Poisson(Truncatable):
     sampling probability.
     """
 
-    aliases = "bernoulli poisson-sampling poisson-subsampling iid"
+    aliases = "bernoulli poisson-sampling poisson-subsampling"
     single_draw = True
     one_probability = ""
 

@@ -28,7 +28,7 @@ class RandomAllocation(SamplerKind):
     batches have no fixed size.
     """
 
-    aliases = "allocation random-allocations k-out-of-t random-partition random-epochs"
+    aliases = "allocation random-allocations k-out-of-t"
 
     kind: Literal["random-allocation"] = Field(
         description="In each block of t rounds each record takes part in k of them, chosen at random."

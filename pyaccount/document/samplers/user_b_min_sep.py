@@ -44,7 +44,7 @@ class UserBMinSep(Spaced):
         int,
         Number(RECORDS_PER_USER, whole=True),
         Asked("Maximum number of records of one user", trial="2", first=True, metavar="K"),
-        AlsoCalled("max_examples_per_user examples_per_user k_u"),
+        AlsoCalled("max_examples_per_user max_records_per_user k_u"),
     ] = Field(description="The maximum number k of records of one user.")
     attribution: Annotated[
         Literal["single", "shared"],

@@ -16,7 +16,7 @@ class WithReplacement(Repeating):
     `training.expected_batch_size`, out of `training.dataset_size` records.
     """
 
-    aliases = "wr bootstrap replacement"
+    aliases = "wr replacement sampled-with-replacement"
 
     kind: Literal["with-replacement"] = Field(
         description="Each round draws records independently and uniformly, some of them several times."
