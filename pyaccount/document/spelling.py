@@ -178,15 +178,16 @@ def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] 
 def misspelt(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that `word` misspells, or `None` if it only resembles one.
 
-    An additional word makes it something else: `discrete-gaussian` is not `gaussian`, `user-poisson` is not `poisson`, and
-    `epsilon_per_step` is not `epsilon`. So a misspelling has as many words as the choice, unless the two differ only in
-    hyphens.
+    Another word makes it something else: `discrete-gaussian` is not `gaussian`, `epsilon_per_step` is not `epsilon`, and
+    `iterations_per_epoch` is not `iterations_per_allocation`. So a misspelling has as many words as the choice, each similar
+    to that of the choice, unless the two differ only in hyphens.
     """
-    near, key = nearest(word, choices, cutoff=_SLIP), as_key(word)
-    plain = None if near is None else as_key(near)
-    if plain is None or plain.count("_") == key.count("_") or plain.replace("_", "") == key.replace("_", ""):
-        return near
-    return None
+    near = nearest(word, choices, cutoff=_SLIP)
+    if near is None:
+        return None
+    own, others = as_key(word).split("_"), as_key(near).split("_")
+    similar = len(own) == len(others) and all(nearest(one, [other]) for one, other in zip(own, others, strict=True))
+    return near if similar or "".join(own) == "".join(others) else None
 
 
 def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:
