@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared, prepare
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
-    from pyaccount.document.loading import load
     from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
@@ -144,7 +143,6 @@ _HOMES = {
     "Verification": "pyaccount.gate.verification",
     "attest": "pyaccount.attestation.signing",
     "audit": "pyaccount.auditing.audit",
-    "load": "pyaccount.document.loading",
     "prepare": "pyaccount.data.prepare",
     **{name: "pyaccount.errors" for name in __all__ if name == "Problem" or name.endswith("Error")},
 }
@@ -178,20 +176,51 @@ def _reported(progress: bool) -> AbstractContextManager[Report | None]:
     return nullcontext()
 
 
-def compile(source: Source | Document) -> Plan:
+def load(
+    source: Source | Document | Amplification,
+    *,
+    overrides: Overrides = (),
+    folders: Sequence[str | os.PathLike[str]] = (),
+) -> Document | Any:
+    """Read and validate a document to certify, or apply overrides to one that was read.
+
+    Args:
+        source: The path of a YAML file, a mapping with the same contents, or a document.
+        overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
+            strings, as after `--set`, and (path, value) pairs.
+        folders: Folders in which the files that the document names may lie, besides the document's own folder. That of a
+            mapping is the working folder. No file elsewhere is read, whether its path is absolute, leads upwards, or is a link.
+
+    Returns a `Document`; of a document of kind amplification an `Amplification`, which type checkers see as `Any`, because only
+    the content of the source says which it is. Raises `DocumentError`, with every problem and its line and column, and
+    `TypeError` if the source has another type.
+    """
+    from pyaccount.document.loading import load_any
+
+    return load_any(source, overrides=overrides, folders=folders)
+
+
+def compile(source: Source | Document | Amplification) -> Plan | Any:
     """Plan the analysis of a document: choose the theorem for each of its parts.
 
-    Matrices and sensitivities are computed; ε, δ and the blank are not. Raises `DocumentError` for a document that no theorem
-    covers.
+    Matrices and sensitivities are computed; ε, δ and the blank are not. Returns a `Plan`; of a document of kind amplification a
+    plan that has `page` and `run` too. Raises `DocumentError` for a document that no theorem covers.
     """
-    from pyaccount.document.loading import load
-    from pyaccount.running import compile_document
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_any
 
-    return compile_document(load(source))
+    document = load_any(source)
+    if isinstance(document, Document):
+        from pyaccount.running import compile_document
+
+        return compile_document(document)
+    from pyaccount.running.one_draw import compile_one_draw  # few documents are of this kind
+
+    return compile_one_draw(document)
 
 
 def certify(  # noqa: PLR0913 - what is certified, and how
-    source: Source | Document,
+    source: Source | Document | Amplification,
     *,
     overrides: Overrides = (),
     threads: int = 0,
@@ -200,8 +229,8 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
-) -> Certificate:
-    """Load a document, plan it and run the plan: compute its blank, or check its claim.
+) -> Certificate | Any:
+    """Load a document, plan it and run the plan: compute its blank, check its claim, or compute the effect of one draw.
 
     Args:
         source: As for `load`.
@@ -215,16 +244,25 @@ def certify(  # noqa: PLR0913 - what is certified, and how
         cluster: A `distributed.Client`, the address of a Dask scheduler, or `local:4` for four processes on this machine. The
             workers compute; the certificate is the same. Raises `ClusterError`.
 
-    Returns the certificate. There is no partial certificate: at the time limit `LimitError` is raised. Raises `DocumentError`
-    also for a target that nothing reaches, `DomainError` for a wrong argument, `NumericsError`; Ctrl-C raises
-    `KeyboardInterrupt`.
+    Returns the `Certificate`; of a document of kind amplification an `AmplificationCertificate`, which is computed at once on
+    this machine, and which type checkers see as `Any`. There is no partial certificate: at the time limit `LimitError` is
+    raised. Raises `DocumentError` also for a target that nothing reaches, `DomainError` for a wrong argument, `NumericsError`;
+    Ctrl-C raises `KeyboardInterrupt`.
     """
     from pyaccount.arguments import seconds_of, threads_of
-    from pyaccount.document.loading import load
-    from pyaccount.running import compile_within
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_any
+    from pyaccount.running import compile_document, compile_within
 
     since, threads, time_limit = time.monotonic(), threads_of(threads), seconds_of(time_limit)
-    plan, since = compile_within(load(source, overrides=overrides), compile, time_limit=time_limit, since=since)
+    document = load_any(source, overrides=overrides)
+    if not isinstance(document, Document):
+        if cluster is not None:
+            from pyaccount.errors import DomainError
+
+            raise DomainError("cluster: an amplification is computed at once on this machine; leave it out")
+        return compile(document).run()
+    plan, since = compile_within(document, compile_document, time_limit=time_limit, since=since)
     with _reported(progress) as report:
         return plan.run(
             threads=threads,
@@ -238,7 +276,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
 
 
 async def certify_async(  # noqa: PLR0913 - as certify
-    source: Source | Document,
+    source: Source | Document | Amplification,
     *,
     overrides: Overrides = (),
     threads: int = 0,
@@ -246,7 +284,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
-) -> Certificate:
+) -> Certificate | Any:
     """Certify a document in asyncio, with the arguments of `certify`; other tasks run in the meantime.
 
     All calls share the threads of the core, so 32 calls at once take as long as one after another. If a task is cancelled, its
@@ -339,8 +377,9 @@ def matrix(
     """
     from pyaccount.arguments import threads_of
     from pyaccount.document.loading import load
+    from pyaccount.running import compile_document
 
-    plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
+    plan, threads = compile_document(load(source, overrides=overrides)), threads_of(threads)
     with _reported(progress) as report:
         return plan.matrix(threads=threads, report=report)
 

@@ -51,14 +51,11 @@ def load(
 
     Raises `DocumentError`, with every problem and its line and column, and `TypeError` if the source has another type.
     """
-    if isinstance(source, Document) and not overrides and not folders:
-        # The document was validated already, and nothing in it changes.
-        return source
     document = load_any(source, overrides=overrides, folders=folders)
     if isinstance(document, Document):
         return document
     message = (
-        "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.amplify read it"
+        "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.certify read it"
     )
     raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
 
@@ -70,6 +67,9 @@ def load_any(
     folders: Folders = (),
 ) -> Document | Amplification:
     """Load a document that describes something to be certified: a mechanism or an amplification. Raises as `load`."""
+    if isinstance(source, Document | Amplification) and not overrides and not folders:
+        # The document was validated already, and nothing in it changes.
+        return source
     document = load_written(source, overrides=overrides, folders=folders)
     if isinstance(document, Policy):
         message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"

@@ -185,9 +185,9 @@ def misspelt(word: str, choices: Iterable[str]) -> str | None:
     near = nearest(word, choices, cutoff=_SLIP)
     if near is None:
         return None
-    own, others = as_key(word).split("_"), as_key(near).split("_")
-    similar = len(own) == len(others) and all(nearest(one, [other]) for one, other in zip(own, others, strict=True))
-    return near if similar or "".join(own) == "".join(others) else None
+    written, valid = as_key(word).split("_"), as_key(near).split("_")
+    similar = len(written) == len(valid) and all(nearest(one, [word]) for one, word in zip(written, valid, strict=True))
+    return near if similar or "".join(written) == "".join(valid) else None
 
 
 def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:

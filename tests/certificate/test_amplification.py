@@ -211,7 +211,7 @@ def test_what_is_wrong_is_located(raw: dict[str, Any], words: str) -> None:
 
 def test_each_kind_has_its_own_door() -> None:
     with pytest.raises(DocumentError, match="not a mechanism"):
-        pyaccount.load(document(laplace(1.0), WR))
+        pyaccount.matrix(document(laplace(1.0), WR))
     mechanism = EXAMPLES / "cifar10-dp-sgd.yaml"
     with pytest.raises(DocumentError, match="describes a mechanism"):
         pyaccount.amplify(mechanism)
