@@ -177,4 +177,11 @@ def check_output(
                 "printed too; use only one of the two"
             )
     elif output is not None:
+        from pyaccount.errors import DomainError  # needed only if a file is written
+        from pyaccount.forms import check_name
+
         check_writable("--output", Path(output), inputs)
+        try:
+            check_name(Path(output))
+        except DomainError as error:
+            raise click.UsageError(f"--output {error}") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyaccount.cli.common import FAILS, HOLDS, STOPPED, WIDE, print_page
+from pyaccount.cli.common import FAILS, HOLDS, STOPPED, WIDE, check_output, print_page
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.help import Context
 from pyaccount.cli.options import format_option, output_option
@@ -273,6 +273,7 @@ def status(place: str, data_set: str | None, form: str | None, output: str | Non
     """
     from pyaccount.pages.readable import printed
 
+    check_output(output, [place], form, only="json")
     asked = RequestedOutput.checked(output, form, FORMS, otherwise="json")
     found = _opened(place).status(data_set)
 

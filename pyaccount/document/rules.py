@@ -64,9 +64,13 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
         if not getattr(body.noise, "bounded_loss", True) or body.select is not None:
             own = "mechanism" if isinstance(body.noise, MechanismKind) else "noise"
             place = path_text(body.at(own if body.select is None else "select"))
+            kind = str(getattr(body.noise, "kind", ""))
+            # What a statement leaves open may be bounded; noise that has no bound has none.
+            unbounded = body.select is None and kind != "stated"
+            loss = f"{place} ({kind}) is unbounded" if unbounded else f"{place} has no bound that is implemented"
             message = (
-                f"no ε holds at δ = 0: the privacy loss of {place} has no bound that is implemented. Give a delta greater than "
-                "0; δ = 0 is for documents where every phase has bounded losses, such as those of Laplace noise"
+                f"no ε holds at δ = 0: the privacy loss of {loss}. Give a delta greater than 0; δ = 0 is for documents in which "
+                "every phase has bounded losses, such as those of Laplace noise"
             )
             yield document.problem(
                 "out-of-range", ("privacy", "delta"), message, allowed=f"a number {DELTA.describe()}"

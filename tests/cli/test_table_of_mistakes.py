@@ -34,7 +34,7 @@ DOCUMENTS = [
     (without_noise(), "{multiplier: solve}"),
     (document(privacy__unit="user"), "user-b-min-sep"),
     (document(privacy__unit="user"), "group_size"),
-    (document(privacy__delta=0), "no ε holds at δ = 0"),
+    (document(privacy__delta=0), "no ε holds at δ = 0: the privacy loss of noise (gaussian) is unbounded"),
     (mechanism("thresholding"), "{kind: stated, epsilon: 0, delta: δ}"),
     (mechanism("partition-selection"), "{kind: stated, epsilon: 0, delta: δ}"),
 ]
