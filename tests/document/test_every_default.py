@@ -32,6 +32,8 @@ NO_EFFECT = (
     "accounting composed_from ema_decay error estimation kind learning_rates method momentum name optimize_for profile seed "
     "sha256 spacing statement time_limit tolerance verification workload"
 )
+#: A short run.
+RATE = {"sampling_probability": 0.1, "iterations": 2}
 #: The worst case: every other value gives at most the same ε.
 WORST = {
     "max_participations": ({"sampler": {"kind": "none"}}, {"sampler": {"kind": "none", "max_participations": 20}}),
@@ -50,8 +52,8 @@ WORST = {
         },
     ),
     "phase": (
-        {"sampler": {"kind": "cyclic-poisson", "partitions": 2}},
-        {"sampler": {"kind": "cyclic-poisson", "partitions": 2, "phase": "random"}},
+        {"sampler": {"kind": "cyclic-poisson", "partitions": 2}, "training": RATE},
+        {"sampler": {"kind": "cyclic-poisson", "partitions": 2, "phase": "random"}, "training": RATE},
     ),
     "least": (
         {"noise": {"multiplier": {"schedule": {"start": 2, "decay": 0.9}}}},
@@ -68,7 +70,6 @@ WORST_OF_MECHANISMS = {
     "empty_record": ({"kind": "randomized-response", "values": 3, "truth_probability": 0.7}, "uniform"),
 }
 #: A fact of the run, which an assumption of the certificate says.
-RATE = {"sampling_probability": 0.01, "iterations": 4}
 SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "group_size": [({}, "one record whose contribution is replaced by zero")],
     "draws_per_iteration": [({}, "Every record enters every batch independently")],
@@ -142,7 +143,13 @@ def sections(above: type[Section] = Section) -> Iterator[type[Section]]:
 
 def training() -> dict[str, Any]:
     run = {"dataset_size": 1_000, "expected_batch_size": 100, "iterations": 20}
-    base = document(privacy__adjacency="zero-out", privacy__epsilon="solve", training=run, noise__multiplier=2.0)
+    base = document(
+        privacy__adjacency="zero-out",
+        privacy__epsilon="solve",
+        privacy__delta=1e-3,
+        training=run,
+        noise__multiplier=2.0,
+    )
     return base | {"accounting": {"profile": [], "tolerance": 0.2}}
 
 
