@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_rational::BigRational;
 use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::batch::Sampler;
-use pyaccount_core::pair::check::checked;
+use pyaccount_core::pair::check::{checked, Checked};
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::discrete_gaussian::DiscreteGaussian;
 use pyaccount_core::pair::discrete_laplace::DiscreteLaplace;
@@ -25,7 +25,7 @@ use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::summed::SummedOutputs;
 use pyaccount_core::pair::tabulated::Tabulated;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
-use pyaccount_core::pair::{reversed, Profile as CoreProfile, Reversal};
+use pyaccount_core::pair::{Profile as CoreProfile, Reversal};
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::composition::composition;
 use pyaccount_core::pld::masses::Side;
@@ -39,10 +39,9 @@ use crate::{allocation, interruptible, rounds_of};
 /// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
 #[derive(Debug, Clone)]
-pub struct RoundProfile(pub Arc<dyn CoreProfile>);
+pub struct RoundProfile(pub Checked);
 
 impl RoundProfile {
-    /// Returns a profile that has what every profile has. Every profile is made here.
     fn checked(profile: Arc<dyn CoreProfile>) -> PyResult<Self> {
         checked(profile).map(Self).map_err(raise)
     }
@@ -86,9 +85,7 @@ impl RoundProfile {
         two_sided: bool,
         reverse: bool,
     ) -> PyResult<Self> {
-        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse)
-            .map_err(raise)
-            .and_then(Self::checked)
+        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse).map(Self).map_err(raise)
     }
 
     /// Returns Σ_j p_j N(shift·j, σ²) against N(0, σ²), where p is the law of how often a group is drawn.
@@ -251,7 +248,7 @@ impl RoundProfile {
         let runs = Runs::new(law, &parameters).map_err(raise)?;
         let (forward, backward) = if reverse { (inner_add, inner_remove) } else { (inner_remove, inner_add) };
         let profile = interruptible::call(py, 0, interruptible::remaining(), move |run| {
-            selection(&*forward.0, &*backward.0, &runs, run)
+            selection(&forward.0, &backward.0, &runs, run)
         })?;
         Self::checked(Arc::new(profile))
     }
@@ -312,12 +309,12 @@ impl RoundProfile {
     #[staticmethod]
     #[pyo3(signature = (inner, probability, *, reverse))]
     fn subsampled(inner: &Self, probability: f64, reverse: bool) -> PyResult<Self> {
-        subsampled(Arc::clone(&inner.0), probability, reverse).map_err(raise).and_then(Self::checked)
+        subsampled(inner.0.clone(), probability, reverse).map(Self).map_err(raise)
     }
 
     #[staticmethod]
     fn sometimes(inner: &Self, probability: f64) -> PyResult<Self> {
-        Self::of(Sometimes::new(Arc::clone(&inner.0), probability))
+        Self::of(Sometimes::new(inner.0.clone(), probability))
     }
 
     #[staticmethod]
@@ -337,8 +334,7 @@ impl RoundProfile {
     fn composed(py: Python<'_>, rounds: Vec<(Self, u64)>, below: bool) -> PyResult<Self> {
         let rounds = rounds_of(rounds);
         let side = if below { Side::Lower } else { Side::Upper };
-        interruptible::call(py, 0, interruptible::remaining(), move |run| composition(&rounds, side, run))
-            .and_then(Self::checked)
+        interruptible::call(py, 0, interruptible::remaining(), move |run| composition(&rounds, side, run)).map(Self)
     }
 
     /// Returns (lower, upper) bounds on δ at one ε.
@@ -361,7 +357,7 @@ impl RoundProfile {
 
     /// Returns the profile of the pair with both laws exchanged; None if it is not known.
     fn reversed(&self) -> Option<Self> {
-        reversed(&self.0).map(Self)
+        self.0.reversed().map(Self)
     }
 
     /// Whether both directions of the pair have this profile.

@@ -26,6 +26,23 @@ pub struct Weights {
     pub relative_error: f64,
 }
 
+impl Weights {
+    /// Refuses a law whose probabilities do not sum to 1 within their errors: what is missing would be losses that nobody
+    /// counts.
+    ///
+    /// # Errors
+    /// [`Error::Numerics`].
+    pub fn whole(&self) -> Result<()> {
+        let sum: f64 = self.log_probability.iter().map(|log| log.exp()).sum();
+        #[allow(clippy::cast_precision_loss)] // a count of values
+        let rounding = 4.0 * UNIT_ROUNDOFF * (self.count.len() as f64 + 16.0);
+        if (sum - 1.0).abs() <= self.relative_error + rounding {
+            return Ok(());
+        }
+        Err(Error::Numerics { reason: "the probabilities of a law of draws do not sum to 1" })
+    }
+}
+
 /// Builds a law on `low..=high` from its ratios `p(j+1)/p(j)`, each known to `ratio_error` relatively.
 fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(f64) -> f64) -> Weights {
     let mut log_relative = vec![0.0; (high - low + 1) as usize];
@@ -153,5 +170,18 @@ mod tests {
         assert!(binomial(1, f64::NAN).is_err());
         assert!(hypergeometric(1, 4, 6).is_err());
         assert!(hypergeometric(0, 4, 2).is_err());
+    }
+
+    #[test]
+    fn a_law_that_lacks_a_value_is_refused() {
+        for whole in [binomial(7, 0.3).unwrap(), hypergeometric(6, 20, 9).unwrap(), binomial(40, 1e-9).unwrap()] {
+            assert!(whole.whole().is_ok());
+            let mut wrong = whole.clone();
+            wrong.log_probability[0] += 1e-9;
+            assert!(wrong.whole().is_err());
+            wrong.log_probability.pop();
+            wrong.log_probability[0] = f64::NAN;
+            assert!(wrong.whole().is_err());
+        }
     }
 }

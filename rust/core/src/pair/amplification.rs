@@ -64,6 +64,7 @@ pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplifi
             return Err(Error::Domain { name: "delta", value: wrong, allowed: "between 0 and 1" });
         }
     }
+    weights.whole()?;
     let (mut eta, mut delta) = (0.0, 0.0);
     for (&count, log) in weights.count.iter().zip(&weights.log_probability) {
         if count > 0 {

@@ -7,11 +7,16 @@
 //! A profile that breaks one of these by more than its stated errors belongs to no mechanism: a hypothesis of its proof does
 //! not hold for its parameters, or a mass is missing. It is refused, whatever was made of it. The check sees a profile at
 //! some losses only, so it finds such mistakes and proves nothing.
+//!
+//! What is composed, or made into another profile, is [`Checked`], which nothing but the check makes. So no profile is
+//! composed, sampled, selected from or put into a hull before it was seen, wherever it comes from.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::pair::{reversed, Profile, ProfilePoint};
+use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The losses at which every profile is seen, and as many at the scale of its own losses.
@@ -21,32 +26,80 @@ const SCALED: [f64; 4] = [0.3, 1.0, 4.0, 16.0];
 /// What the statements themselves are computed with, relative to their terms.
 const ROUNDING: f64 = 64.0 * UNIT_ROUNDOFF;
 
+/// A profile that satisfies what every profile does, at the losses at which it was seen.
+#[derive(Clone)]
+pub struct Checked {
+    profile: Arc<dyn Profile>,
+    /// The profile of the pair with both laws exchanged, where it is known: it satisfies the same.
+    reversal: Option<Arc<dyn Profile>>,
+}
+
 /// Returns a profile that satisfies what every profile does, at the losses at which it is seen.
 ///
 /// # Errors
-/// [`Error::Numerics`] for a profile that does not; the reason says which property it lacks.
-pub fn checked(profile: Arc<dyn Profile>) -> Result<Arc<dyn Profile>> {
+/// [`Error::Numerics`] for a profile that does not; the reason says which property it, or its reversal, lacks.
+pub fn checked(profile: Arc<dyn Profile>) -> Result<Checked> {
     let points = seen(profile.as_ref());
-    // A bound from above may count an infinite loss on top of all finite ones.
-    let whole = 1.0 + 1.001 * profile.delta_at_infinity() + ROUNDING;
-    for &(epsilon, point) in &points {
-        alone(epsilon, point, whole)?;
-    }
-    for &(epsilon, line) in &points {
-        for &(other, point) in &points {
-            supported(epsilon, line, other, point)?;
+    properties(profile.as_ref(), &points)?;
+    let reversal = match profile.reversal() {
+        Reversal::Same => Some(Arc::clone(&profile)),
+        Reversal::Other(other) => {
+            properties(other.as_ref(), &seen(other.as_ref()))?;
+            Some(other)
+        }
+        Reversal::Unknown => None,
+    };
+    if let Some(reversal) = &reversal {
+        let reflects = |&(epsilon, point): &Seen| reflected(epsilon, point, reversal.at(-epsilon).or_trivial(-epsilon));
+        if !points.iter().all(reflects) {
+            return refused("the profiles of the two directions are not those of one pair");
         }
     }
-    if let Some(reversal) = reversed(&profile) {
-        for &(epsilon, point) in &points {
-            reflected(epsilon, point, reversal.at(-epsilon).or_trivial(-epsilon))?;
-        }
-    }
-    Ok(profile)
+    Ok(Checked { profile, reversal })
 }
 
+impl Checked {
+    /// Returns [`checked`] for a profile that is not shared yet.
+    ///
+    /// # Errors
+    /// As [`checked`].
+    pub fn of(profile: impl Profile + 'static) -> Result<Self> {
+        checked(Arc::new(profile))
+    }
+
+    /// Returns the profile of the pair (Q, P) for that of (P, Q); `None` if it is not known.
+    #[must_use]
+    pub fn reversed(&self) -> Option<Self> {
+        let profile = Arc::clone(self.reversal.as_ref()?);
+        Some(Self { profile, reversal: Some(Arc::clone(&self.profile)) })
+    }
+}
+
+impl Deref for Checked {
+    type Target = dyn Profile;
+
+    fn deref(&self) -> &Self::Target {
+        self.profile.as_ref()
+    }
+}
+
+impl AsRef<dyn Profile> for Checked {
+    fn as_ref(&self) -> &(dyn Profile + 'static) {
+        self.profile.as_ref()
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.profile.fmt(f)
+    }
+}
+
+/// A loss, and the profile there.
+type Seen = (f64, ProfilePoint);
+
 /// Returns the points at the losses at which a profile is seen.
-fn seen(profile: &dyn Profile) -> Vec<(f64, ProfilePoint)> {
+fn seen(profile: &dyn Profile) -> Vec<Seen> {
     let middle = profile.at(0.0).or_trivial(0.0);
     let scale = middle.delta.clamp(1e-9, 1.0);
     let sizes = LOSSES.iter().copied().chain(SCALED.iter().map(|share| share * scale));
@@ -55,123 +108,174 @@ fn seen(profile: &dyn Profile) -> Vec<(f64, ProfilePoint)> {
     points.chain([(0.0, middle)]).collect()
 }
 
-fn refused(reason: &'static str) -> Result<()> {
+fn refused<T>(reason: &'static str) -> Result<T> {
     Err(Error::Numerics { reason })
 }
 
-/// Refuses a value that no profile has, and a line that no profile has as its support. All outcomes have the mass
-/// `whole` at most.
-fn alone(epsilon: f64, point: ProfilePoint, whole: f64) -> Result<()> {
-    let least = (-epsilon.exp_m1()).max(0.0);
-    if point.delta + point.delta_error < least * (1.0 - ROUNDING) {
-        return refused("a profile is below 1 − e^ε, so that mass of its loss is missing");
+/// What is wrong with one point of a profile, if all outcomes have the mass `whole` at most.
+type Wrong = fn(&Seen, whole: f64) -> bool;
+
+/// What no profile does anywhere.
+const WRONG: [(Wrong, &str); 5] = [
+    (
+        |(epsilon, point), _| point.delta + point.delta_error < (-epsilon.exp_m1()).max(0.0) * (1.0 - ROUNDING),
+        "a profile is below 1 − e^ε, so that mass of its loss is missing",
+    ),
+    (|(_, point), whole| point.delta - point.delta_error > whole, "a profile is above 1"),
+    (|(_, point), _| point.slope + point.slope_error < -ROUNDING, "a profile rises"),
+    (
+        |(_, point), whole| point.delta - point.delta_error + point.slope - point.slope_error > whole,
+        "the losses above an ε have more mass than 1",
+    ),
+    (
+        |(epsilon, point), whole| point.slope - point.slope_error > epsilon.exp() * whole,
+        "the losses above an ε have more mass than 1 under the other law",
+    ),
+];
+
+/// Refuses a profile whose points no profile has; the reason does not depend on the order of the points.
+fn properties(profile: &dyn Profile, points: &[Seen]) -> Result<()> {
+    // A bound from above may count an infinite loss on top of all finite ones.
+    let whole = 1.0 + 1.001 * profile.delta_at_infinity() + ROUNDING;
+    for (wrong, reason) in WRONG {
+        if points.iter().any(|point| wrong(point, whole)) {
+            return refused(reason);
+        }
     }
-    if point.delta - point.delta_error > whole {
-        return refused("a profile is above 1");
-    }
-    if point.slope + point.slope_error < -ROUNDING {
-        return refused("a profile rises");
-    }
-    if point.delta - point.delta_error + point.slope - point.slope_error > whole {
-        return refused("the losses above an ε have more mass than 1");
-    }
-    if point.slope - point.slope_error > epsilon.exp() * whole {
-        return refused("the losses above an ε have more mass than 1 under the other law");
+    let below = |line: &Seen| points.iter().any(|point| !supported(line, point));
+    if points.iter().any(below) {
+        return refused("a profile is not convex");
     }
     Ok(())
 }
 
-/// Refuses a profile that lies below one of its supporting lines: it is not convex, or it rises.
-fn supported(epsilon: f64, line: ProfilePoint, other: f64, point: ProfilePoint) -> Result<()> {
+/// Returns whether a point of a profile lies above one of its supporting lines: otherwise it is not convex, or it rises.
+fn supported(&(epsilon, line): &Seen, &(other, point): &Seen) -> bool {
     let change = (other - epsilon).exp_m1();
     if !change.is_finite() {
-        return Ok(());
+        return true;
     }
     let slope = line.slope + line.slope_error * change.signum();
     let least = line.delta - line.delta_error - slope * change;
     // The exponent of α′/α is rounded, and so is the slope's e^ε.
     let rounding =
         (ROUNDING + UNIT_ROUNDOFF * (epsilon.abs() + 2.0 * other.abs())) * (line.delta + (slope * change).abs());
-    if least > point.delta + point.delta_error + rounding {
-        return refused("a profile is not convex");
-    }
-    Ok(())
+    least <= point.delta + point.delta_error + rounding
 }
 
-/// Refuses two profiles that are not those of one pair in its two directions.
-fn reflected(epsilon: f64, point: ProfilePoint, mirrored: ProfilePoint) -> Result<()> {
+/// Returns whether two profiles may be those of one pair in its two directions.
+fn reflected(epsilon: f64, point: ProfilePoint, mirrored: ProfilePoint) -> bool {
     if epsilon > 600.0 {
-        return Ok(());
+        return true;
     }
     let alpha = epsilon.exp();
     let (expected, error) = (-epsilon.exp_m1() + alpha * mirrored.delta, alpha * mirrored.delta_error);
     let rounding = ROUNDING * (1.0 + alpha);
-    if (point.delta - expected).abs() > point.delta_error + error + rounding {
-        return refused("the profiles of the two directions are not those of one pair");
-    }
-    Ok(())
+    (point.delta - expected).abs() <= point.delta_error + error + rounding
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pair::discrete::DiscretePair;
-    use crate::pair::Reversal;
 
     /// What a mistake makes of the true point at ε.
     type Mistake = fn(f64, ProfilePoint) -> ProfilePoint;
 
     /// A profile with one mistake.
-    #[derive(Debug)]
-    struct Wrong {
+    #[derive(Debug, Clone)]
+    struct Mistaken {
         inner: DiscretePair,
         mistake: Mistake,
-        reversed: bool,
+        reversal: Reversal,
     }
 
-    impl Profile for Wrong {
+    impl Profile for Mistaken {
         fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
             (self.mistake)(epsilon, self.inner.at(epsilon))
         }
 
         fn reversal(&self) -> Reversal {
-            if self.reversed {
-                Reversal::Same
-            } else {
-                Reversal::Unknown
-            }
+            self.reversal.clone()
         }
     }
 
-    fn refusal(mistake: Mistake, reversed: bool) -> String {
+    fn mistaken(mistake: Mistake, reversal: Reversal) -> Mistaken {
         let inner = DiscretePair::new(vec![(0.7, 0.1), (0.3, 0.9)]).unwrap();
-        match checked(Arc::new(Wrong { inner, mistake, reversed })) {
-            Ok(_) => String::new(),
-            Err(error) => error.to_string(),
+        Mistaken { inner, mistake, reversal }
+    }
+
+    fn refusal<T>(found: Result<T>) -> String {
+        found.map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    const MISTAKES: [(Mistake, &str); 6] = [
+        (|_, point| ProfilePoint { delta: 0.9 * point.delta, ..point }, "mass of its loss is missing"),
+        (|_, point| ProfilePoint { delta: point.delta + 1.0, ..point }, "above 1"),
+        (|_, point| ProfilePoint { slope: -0.1, ..point }, "rises"),
+        (|_, point| ProfilePoint { slope: 1.4 * point.slope, ..point }, "an ε have more mass than 1"),
+        (
+            // Under P this changes nothing that doubles resolve.
+            |epsilon, point| {
+                if epsilon < -39.0 {
+                    ProfilePoint { slope: 3.0 * epsilon.exp(), slope_error: 0.0, ..point }
+                } else {
+                    point
+                }
+            },
+            "under the other law",
+        ),
+        (
+            |epsilon, point| {
+                let more = if epsilon > 10.0 { 0.05 } else { 0.0 };
+                ProfilePoint { delta: point.delta + more, ..point }
+            },
+            "not convex",
+        ),
+    ];
+
+    #[test]
+    fn what_no_profile_does_is_refused() {
+        assert_eq!(refusal(Checked::of(mistaken(|_, point| point, Reversal::Unknown))), "");
+        for (mistake, reason) in MISTAKES {
+            let refusal = refusal(Checked::of(mistaken(mistake, Reversal::Unknown)));
+            assert!(refusal.ends_with(reason), "{reason}: {refusal}");
         }
     }
 
     #[test]
-    fn what_no_profile_does_is_refused() {
-        assert_eq!(refusal(|_, point| point, false), "");
-        let wrong: [(Mistake, &str); 5] = [
-            (|_, point| ProfilePoint { delta: 0.9 * point.delta, ..point }, "mass of its loss is missing"),
-            (|_, point| ProfilePoint { delta: point.delta + 1.0, ..point }, "above 1"),
-            (|_, point| ProfilePoint { slope: -0.1, ..point }, "rises"),
-            (|_, point| ProfilePoint { slope: point.slope + 0.4, ..point }, "more mass than 1"),
-            (
-                |epsilon, point| {
-                    let more = if epsilon > 10.0 { 0.05 } else { 0.0 };
-                    ProfilePoint { delta: point.delta + more, ..point }
-                },
-                "not convex",
-            ),
-        ];
-        for (mistake, reason) in wrong {
-            let refusal = refusal(mistake, false);
-            assert!(refusal.contains(reason), "{reason}: {refusal}");
+    fn the_reason_is_the_same_whatever_loss_is_seen_first() {
+        for (mistake, reason) in MISTAKES {
+            let profile = mistaken(mistake, Reversal::Unknown);
+            let mut points = seen(&profile);
+            for _ in 0..points.len() {
+                points.rotate_left(1);
+                for _ in 0..2 {
+                    points.reverse();
+                    let refusal = refusal(properties(&profile, &points));
+                    assert!(refusal.ends_with(reason), "{reason}: {refusal}");
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_reversal_is_that_of_the_pair_and_is_checked_too() {
+        let right: Mistake = |_, point| point;
+        let reversed = |mistake| {
+            let inner = mistaken(right, Reversal::Unknown).inner.reversed();
+            Reversal::Other(Arc::new(Mistaken { inner, mistake, reversal: Reversal::Unknown }))
+        };
+        let pair = Checked::of(mistaken(right, reversed(right))).unwrap();
+        let back = pair.reversed().and_then(|reversed| reversed.reversed()).unwrap();
+        assert_eq!(back.bounds(0.3), pair.bounds(0.3));
+        assert!(pair.reversed().unwrap().bounds(0.3) != pair.bounds(0.3));
         // The pair is not its own reversal.
-        assert!(refusal(|_, point| point, true).contains("two directions"));
+        let same = refusal(Checked::of(mistaken(right, Reversal::Same)));
+        assert!(same.ends_with("two directions are not those of one pair"), "{same}");
+        for (mistake, reason) in MISTAKES {
+            let refusal = refusal(Checked::of(mistaken(right, reversed(mistake))));
+            assert!(refusal.ends_with(reason), "{reason}: {refusal}");
+        }
     }
 }

@@ -79,6 +79,7 @@ impl MixturePair {
     pub fn counted(weights: &Weights, unit: f64, other: Option<f64>, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
         check_positive("shift", unit)?;
+        weights.whole()?;
         let shifted = |unit: f64| {
             NormalMixture::new(
                 weights
@@ -155,6 +156,7 @@ impl MixturePair {
     /// 3c/2.
     pub(crate) fn opposed_zero_out(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
+        weights.whole()?;
         let at = |shift: f64| {
             NormalMixture::new(
                 weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * shift)),

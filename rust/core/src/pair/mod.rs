@@ -189,13 +189,3 @@ pub enum Reversal {
     /// It is not known, or the profile is a bound that belongs to no pair.
     Unknown,
 }
-
-/// Returns the profile of the pair (Q, P) for that of (P, Q); `None` if it is not known.
-#[must_use]
-pub fn reversed(profile: &Arc<dyn Profile>) -> Option<Arc<dyn Profile>> {
-    match profile.reversal() {
-        Reversal::Same => Some(Arc::clone(profile)),
-        Reversal::Other(other) => Some(other),
-        Reversal::Unknown => None,
-    }
-}

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::pair::check::Checked;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
@@ -188,10 +189,10 @@ pub fn poisson(
     noise_multiplier: f64,
     two_sided: bool,
     reverse: bool,
-) -> Result<Arc<dyn Profile>> {
+) -> Result<Checked> {
     if group_size == 1 && !two_sided && probability > 0.0 && probability < RARE {
-        return Ok(Arc::new(RarePair::new(probability, noise_multiplier, reverse)?));
+        return Checked::of(RarePair::new(probability, noise_multiplier, reverse)?);
     }
     let pair = MixturePair::poisson(group_size, probability, noise_multiplier, two_sided)?;
-    Ok(Arc::new(if reverse { pair.reversed() } else { pair }))
+    Checked::of(if reverse { pair.reversed() } else { pair })
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::exact::Enclosure;
-use crate::pair::{reversed, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::check::Checked;
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The profile `q·h + (1 − q)(1 − α)₊` of a mechanism with the profile h that is run with probability q.
@@ -19,7 +20,7 @@ use crate::special::UNIT_ROUNDOFF;
 /// * Source: the module's documentation.
 #[derive(Debug, Clone)]
 pub struct Sometimes {
-    inner: Arc<dyn Profile>,
+    inner: Checked,
     probability: f64,
 }
 
@@ -28,7 +29,7 @@ impl Sometimes {
     ///
     /// # Errors
     /// [`Error::Domain`] unless the probability is greater than 0 and at most 1.
-    pub fn new(inner: Arc<dyn Profile>, probability: f64) -> Result<Self> {
+    pub fn new(inner: Checked, probability: f64) -> Result<Self> {
         if !(probability > 0.0 && probability <= 1.0) {
             let allowed = "greater than 0 and at most 1";
             return Err(Error::Domain { name: "probability", value: probability, allowed });
@@ -74,7 +75,7 @@ impl Profile for Sometimes {
 
     /// `qQ + (1 − q)R` against `qP + (1 − q)R`.
     fn reversal(&self) -> Reversal {
-        match reversed(&self.inner) {
+        match self.inner.reversed() {
             Some(inner) => Reversal::Other(Arc::new(Self { inner, ..*self })),
             None => Reversal::Unknown,
         }
@@ -93,7 +94,7 @@ mod tests {
         let whole =
             DiscretePair::new(vec![(0.7 * q, 0.2 * q), (0.2 * q, 0.7 * q), (0.1 * q, 0.1 * q), (1.0 - q, 1.0 - q)])
                 .unwrap();
-        let profile = Sometimes::new(Arc::new(inner), q).unwrap();
+        let profile = Sometimes::new(Checked::of(inner).unwrap(), q).unwrap();
         for step in -40..40 {
             let epsilon = 0.07 * f64::from(step);
             let (one, other) = (profile.at(epsilon), whole.at(epsilon));
@@ -108,9 +109,9 @@ mod tests {
 
     #[test]
     fn a_probability_is_refused() {
-        let inner: Arc<dyn Profile> = Arc::new(DiscretePair::new(vec![(1.0, 1.0)]).unwrap());
+        let inner = Checked::of(DiscretePair::new(vec![(1.0, 1.0)]).unwrap()).unwrap();
         for wrong in [0.0, -0.1, 1.1, f64::NAN] {
-            assert!(Sometimes::new(Arc::clone(&inner), wrong).is_err());
+            assert!(Sometimes::new(inner.clone(), wrong).is_err());
         }
     }
 }

@@ -32,7 +32,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::exact::Enclosure;
-use crate::pair::{reversed, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::check::Checked;
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Where r is below this, h is known well enough without ln r.
@@ -47,7 +48,7 @@ const CORNER: f64 = 1e-12;
 /// * Source: the head of this file.
 #[derive(Debug, Clone)]
 pub struct Subsampled {
-    inner: Arc<dyn Profile>,
+    inner: Checked,
     probability: f64,
     /// Whether this is the add direction.
     reverse: bool,
@@ -67,22 +68,26 @@ enum Ratio {
 ///
 /// # Errors
 /// [`Error::Domain`] unless 0 < q ≤ 1.
-pub fn subsampled(inner: Arc<dyn Profile>, probability: f64, reverse: bool) -> Result<Arc<dyn Profile>> {
+pub fn subsampled(inner: Checked, probability: f64, reverse: bool) -> Result<Checked> {
     if !(probability > 0.0 && probability <= 1.0) {
         return Err(Error::Domain { name: "probability", value: probability, allowed: "greater than 0 and at most 1" });
     }
     if probability >= 1.0 {
         return Ok(inner);
     }
-    let end = if reverse { -CORNER.ln() } else { CORNER.ln() };
-    // The logarithm is moved outwards or inwards by more than its rounding, to the safe side of each direction.
-    let point = inner.at(end - 1e-12).or_trivial(end);
-    let most = point.delta + point.delta_error;
-    let corner = if reverse { most } else { most - 1.0 + CORNER * (1.0 + 1e-9) + 4.0 * UNIT_ROUNDOFF };
-    Ok(Arc::new(Subsampled { inner, probability, reverse, corner: corner.clamp(0.0, 1.0) }))
+    Checked::of(Subsampled::new(inner, probability, reverse))
 }
 
 impl Subsampled {
+    fn new(inner: Checked, probability: f64, reverse: bool) -> Self {
+        let end = if reverse { -CORNER.ln() } else { CORNER.ln() };
+        // The logarithm is moved outwards or inwards by more than its rounding, to the safe side of each direction.
+        let point = inner.at(end - 1e-12).or_trivial(end);
+        let most = point.delta + point.delta_error;
+        let corner = if reverse { most } else { most - 1.0 + CORNER * (1.0 + 1e-9) + 4.0 * UNIT_ROUNDOFF };
+        Self { inner, probability, reverse, corner: corner.clamp(0.0, 1.0) }
+    }
+
     fn ratio(&self, x: f64) -> Ratio {
         let excess = x.exp_m1() / self.probability;
         let r = 1.0 + excess;
@@ -269,9 +274,10 @@ impl Profile for Subsampled {
 
     /// ((1−q)Q + qP, Q) and (Q, (1−q)Q + qP) are the sampled pairs of (P, Q) for remove and of (Q, P) for add.
     fn reversal(&self) -> Reversal {
-        let inner = reversed(&self.inner);
-        let other = inner.and_then(|inner| subsampled(inner, self.probability, !self.reverse).ok());
-        other.map_or(Reversal::Unknown, Reversal::Other)
+        match self.inner.reversed() {
+            Some(inner) => Reversal::Other(Arc::new(Self::new(inner, self.probability, !self.reverse))),
+            None => Reversal::Unknown,
+        }
     }
 }
 
@@ -303,7 +309,7 @@ mod tests {
                 let without = outcomes.iter().map(|&(p, r)| (p, (1.0 - q) * p + q * r)).collect();
                 for (reverse, pair) in [(false, mixed), (true, without)] {
                     let exact = DiscretePair::new(pair).unwrap();
-                    let inner = Arc::new(DiscretePair::new(outcomes.clone()).unwrap());
+                    let inner = Checked::of(DiscretePair::new(outcomes.clone()).unwrap()).unwrap();
                     let sampled = subsampled(inner, q, reverse).unwrap();
                     for step in -80..80 {
                         // No loss is at one of these points.
@@ -334,7 +340,7 @@ mod tests {
     fn a_gaussian_agrees_with_the_pair_of_rare_sampling() {
         for q in [1e-9, 1e-6, 0.01, 0.4] {
             for reverse in [false, true] {
-                let inner = Arc::new(GaussianPair::new(1.0, 0.8).unwrap());
+                let inner = Checked::of(GaussianPair::new(1.0, 0.8).unwrap()).unwrap();
                 let sampled = subsampled(inner, q, reverse).unwrap();
                 let exact = RarePair::new(q, 0.8, reverse).unwrap();
                 let near = (1..40).flat_map(|k| [q * 0.04 * f64::from(k), -q * 0.04 * f64::from(k)]);
@@ -357,7 +363,7 @@ mod tests {
         let stated = Tabulated::guarantees(&[(1.0, 1e-3), (2.5, 1e-6)]).unwrap();
         for q in [0.7, 0.03, 1e-7] {
             for reverse in [false, true] {
-                let sampled = subsampled(Arc::new(stated.clone()), q, reverse).unwrap();
+                let sampled = subsampled(Checked::of(stated.clone()).unwrap(), q, reverse).unwrap();
                 let all: Vec<f64> = (-90..90).map(|k| f64::from(k * k * k) * 1e-5).collect();
                 for &at in &all {
                     let line = sampled.at(at);
@@ -374,11 +380,11 @@ mod tests {
 
     #[test]
     fn probabilities_outside_of_the_domain_are_refused() {
-        let inner: Arc<dyn Profile> = Arc::new(GaussianPair::new(1.0, 1.0).unwrap());
+        let inner = Checked::of(GaussianPair::new(1.0, 1.0).unwrap()).unwrap();
         for q in [0.0, -0.1, 1.1, f64::NAN] {
-            assert!(subsampled(Arc::clone(&inner), q, false).is_err());
+            assert!(subsampled(inner.clone(), q, false).is_err());
         }
-        let whole = subsampled(Arc::clone(&inner), 1.0, true).unwrap();
+        let whole = subsampled(inner.clone(), 1.0, true).unwrap();
         assert_eq!(whole.at(0.3).delta.to_bits(), inner.at(0.3).delta.to_bits());
     }
 }

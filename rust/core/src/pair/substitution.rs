@@ -49,6 +49,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::laws::Weights;
 use crate::pair::batch::Sampler;
+use crate::pair::check::Checked;
 use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
@@ -294,6 +295,7 @@ pub fn displaced(
         return Err(Error::Domain { name: "noise_multiplier", value: noise_multiplier, allowed });
     }
     let weights = sampler.copies(group, dataset, batch, run)?;
+    weights.whole()?;
     let joint = |unit| Joint::new(&weights, unit, noise_multiplier);
     let pair = |unit, other| MixturePair::counted(&weights, unit, other, noise_multiplier);
     let (remove, add) = match change {
@@ -315,9 +317,9 @@ pub fn displaced(
             (Reflected::both(out, back), pair(2.0, Some(1.0))?)
         }
     };
-    let backward = third.reversed();
-    Ok((
-        Arc::new(Hull::new(vec![Arc::new(remove), Arc::new(blends.0), Arc::new(third)])),
-        Arc::new(Hull::new(vec![Arc::new(add), Arc::new(blends.1), Arc::new(backward)])),
-    ))
+    let (forward, backward) = (third.clone(), third.reversed());
+    let least = |joint: Reflected, blend: Reflected, pair: MixturePair| -> Result<Arc<dyn Profile>> {
+        Ok(Arc::new(Hull::new(vec![Checked::of(joint)?, Checked::of(blend)?, Checked::of(pair)?])))
+    };
+    Ok((least(remove, blends.0, forward)?, least(add, blends.1, backward)?))
 }

@@ -1,9 +1,8 @@
 //! The question and its answer: ε(δ) or δ(ε) of a composition, as an interval; and the answers that need no
 //! composition.
 
-use std::sync::Arc;
-
 use crate::error::{Error, Result};
+use crate::pair::check::Checked;
 use crate::pair::Profile;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -11,7 +10,7 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug, Clone)]
 pub struct Round {
     /// The profile of one round.
-    pub profile: Arc<dyn Profile>,
+    pub profile: Checked,
     /// The number of such rounds.
     pub count: u64,
 }

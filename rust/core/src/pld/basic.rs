@@ -77,16 +77,15 @@ fn delta_at_most(rounds: &[Round], epsilon: f64) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::pair::check::Checked;
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
     use crate::pld::{answer, curve};
     use crate::run::Run;
 
     fn gaussian(shift: f64, count: u64) -> Round {
-        Round { profile: Arc::new(GaussianPair::new(shift, 1.0).unwrap()), count }
+        Round { profile: Checked::of(GaussianPair::new(shift, 1.0).unwrap()).unwrap(), count }
     }
 
     #[test]
@@ -116,11 +115,11 @@ mod tests {
 
     #[test]
     fn what_a_largest_loss_says_is_the_answer_where_the_rest_is_beyond_all_lattices() {
-        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 22.408).unwrap()), count: 1 };
+        let laplace = Round { profile: Checked::of(Laplace::new(1.0, 22.408).unwrap()).unwrap(), count: 1 };
         let rest = GaussianPair::new(1.0, 6.05e-6).unwrap();
         let delta = 0.999_999_97;
         let alone = single(&rest, Query::Epsilon(delta)).unwrap();
-        let rounds = [laplace, Round { profile: Arc::new(rest), count: 1 }];
+        let rounds = [laplace, Round { profile: Checked::of(rest).unwrap(), count: 1 }];
         let found = answer(&rounds, Query::Epsilon(delta), 1e-2, &Run::default()).unwrap();
         assert!(found.within_tolerance && found.lower <= found.upper, "{found:?}");
         assert!(found.lower >= alone.lower && found.upper <= alone.upper + 0.045, "{found:?} {alone:?}");

@@ -38,6 +38,7 @@ use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use crate::error::{Error, Result};
+use crate::pld::check;
 use crate::pld::cumulant::{Cumulant, Groups};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::window::Grid;
@@ -128,7 +129,7 @@ pub fn compose(
     let at = cumulants.at(tilt);
     let logs = cumulants.values(tilt);
     let spectrum = Spectrum::of(groups, &logs, tilt, transforms, run)?;
-    let (tilted, entry_error) = spectrum.invert(grid.first, transforms, run)?;
+    let Inverted { tilted, entry_error, sum, least } = spectrum.invert(grid.first, transforms, run)?;
 
     let rounds: f64 = groups.iter().map(|g| count(g.1)).sum();
     let largest = groups.iter().flat_map(|g| &g.0.epsilon).fold(0.0_f64, |a, e| a.max(e.abs()));
@@ -149,6 +150,13 @@ pub fn compose(
     let turn = (-tilt * width).exp();
     // The masses in the cumulant at the origin may sum to slightly more than one.
     let total = (origin.value.max(0.0) + rounding(0.0)).exp();
+    let relative_error = (own + rounding(tilt)).exp_m1() + UNIT_ROUNDOFF * 4.0 * at.value.abs();
+    let at_infinity = infinite_mass(side, groups);
+    #[allow(clippy::cast_precision_loss)] // a transform length
+    check::entries(sum, least, length as f64 * (entry_error + UNIT_ROUNDOFF) + relative_error, entry_error)?;
+    if side == Side::Upper {
+        check::accounted((origin.value + own + rounding(0.0)).exp(), at_infinity)?;
+    }
     Ok(Composed {
         side,
         spacing,
@@ -162,8 +170,8 @@ pub fn compose(
         wrapped_above: tail(tilt, &at, 1.0, grid.read_from + width, above),
         wrapped_below: tail(tilt, &at, -1.0, start, below),
         wrapped_below_weighed: if turn < 1.0 { total * turn / (1.0 - turn) } else { f64::INFINITY },
-        at_infinity: infinite_mass(side, groups),
-        relative_error: (own + rounding(tilt)).exp_m1() + UNIT_ROUNDOFF * 4.0 * at.value.abs(),
+        at_infinity,
+        relative_error,
     })
 }
 
@@ -202,6 +210,15 @@ const NEGLIGIBLE: f64 = 1e-28;
 /// Returns a bound on the error of each output of a transform of length N for input of unit ℓ₁ norm.
 fn transform_error(length: usize) -> f64 {
     32.0 * UNIT_ROUNDOFF * (f64::from(length.ilog2()) + 2.0)
+}
+
+/// A law on a window: its entries without their negative errors, the error of each, their sum with these errors, and the
+/// least of them or 0.
+struct Inverted {
+    tilted: Vec<f64>,
+    entry_error: f64,
+    sum: f64,
+    least: f64,
 }
 
 /// The transform of the composed law, with the mean modulus of its error.
@@ -260,8 +277,8 @@ impl Spectrum {
         Ok(Self { length, values, mean_error })
     }
 
-    /// Returns the law on the window that starts at `first`, and the error of every entry.
-    fn invert(mut self, first: i64, transforms: &Transforms, run: &Run) -> Result<(Vec<f64>, f64)> {
+    /// Returns the law on the window that starts at `first`.
+    fn invert(mut self, first: i64, transforms: &Transforms, run: &Run) -> Result<Inverted> {
         let inverse = &transforms.inverse;
         #[allow(clippy::cast_precision_loss)] // a transform length
         let n = self.length as f64;
@@ -278,10 +295,14 @@ impl Spectrum {
             .map_err(|_| Error::Numerics { reason: "the transform refused its buffers" })?;
         run.check()?;
         cyclic.rotate_left(position(first, self.length));
+        let (mut sum, mut least) = (0.0, 0.0_f64);
         for value in &mut cyclic {
-            *value = (*value / n).max(0.0);
+            let entry = *value / n;
+            sum += entry;
+            least = least.min(entry);
+            *value = entry.max(0.0);
         }
-        Ok((cyclic, entry_error * (1.0 + 1e-6)))
+        Ok(Inverted { tilted: cyclic, entry_error: entry_error * (1.0 + 1e-6), sum, least })
     }
 }
 

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::exact::Enclosure;
+use crate::pair::check::Checked;
 use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::pld::answer::Round;
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::{Masses, Side};
+use crate::pld::masses::Side;
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
-use crate::pld::tangents::tangents;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -51,13 +51,13 @@ const CELLS: (u32, u32) = (2048, 4096);
 /// # Errors
 /// [`Error::Domain`] without rounds or for a count of zero; [`Error::Unresolved`] if nothing but an infinite loss is
 /// certain; [`Error::Cancelled`] and [`Error::TimeLimit`].
-pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Profile>> {
+pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Checked> {
     if rounds.is_empty() || rounds.iter().any(|round| round.count == 0) {
         return Err(Error::Domain { name: "count", value: 0.0, allowed: "at least one round of each kind" });
     }
     if let [only] = rounds {
         if only.count == 1 {
-            return Ok(Arc::clone(&only.profile));
+            return Ok(only.profile.clone());
         }
     }
     #[allow(clippy::cast_precision_loss)] // enters no bound
@@ -72,13 +72,7 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Pr
     for ((round, &extent), &count) in rounds.iter().zip(&extents).zip(&counts) {
         let profile = round.profile.as_ref();
         let mesh = meshed(Mesh::around(profile, exact_spacing(finest), 0.0, extent), profile, &place, count, run)?;
-        let law = match side {
-            Side::Upper => Law::above(&Masses::new(side, profile, &mesh)),
-            Side::Lower => {
-                let floor = profile.delta_at_infinity();
-                Law::below(tangents(&mesh, floor), floor)
-            }
-        };
+        let law = Law::of_one(side, profile, &mesh)?;
         laws.push(law.ok_or(Error::Unresolved { reason: "all losses of a round may be infinite" })?);
     }
     let variance: f64 = laws.iter().zip(&counts).map(|(law, count)| count * variance(law)).sum();
@@ -92,7 +86,7 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Pr
         Side::Upper => from_one(&law),
         Side::Lower => Arc::new(AtLeastTrivial(law.profile())),
     };
-    Ok(Arc::new(Composed { bound, rounds: rounds.to_vec() }))
+    Checked::of(Composed { bound, rounds: rounds.to_vec() })
 }
 
 /// A bound on the profile of a composition, with what its rounds say of it.
@@ -245,15 +239,15 @@ mod tests {
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
 
-    fn both(rounds: &[Round]) -> [Arc<dyn Profile>; 2] {
+    fn both(rounds: &[Round]) -> [Checked; 2] {
         [Side::Lower, Side::Upper].map(|side| composition(rounds, side, &Run::default()).unwrap())
     }
 
     #[test]
     fn gaussian_rounds_are_one_gaussian() {
         let rounds = [
-            Round { profile: Arc::new(GaussianPair::new(0.3, 1.0).unwrap()), count: 40 },
-            Round { profile: Arc::new(GaussianPair::new(1.0, 1.0).unwrap()), count: 1 },
+            Round { profile: Checked::of(GaussianPair::new(0.3, 1.0).unwrap()).unwrap(), count: 40 },
+            Round { profile: Checked::of(GaussianPair::new(1.0, 1.0).unwrap()).unwrap(), count: 1 },
         ];
         let exact = GaussianPair::new((40.0 * 0.09 + 1.0_f64).sqrt(), 1.0).unwrap();
         let [below, above] = both(&rounds);
@@ -284,8 +278,8 @@ mod tests {
         let outcomes = vec![(p, 1.0 - p - e), (1.0 - p - e, p), (e, 0.0), (0.0, e)];
         let pair = DiscretePair::new(outcomes.clone()).unwrap();
         let rounds = [
-            Round { profile: Arc::new(pair), count: 4 },
-            Round { profile: Arc::new(Laplace::new(1.0, 1e3).unwrap()), count: 1 },
+            Round { profile: Checked::of(pair).unwrap(), count: 4 },
+            Round { profile: Checked::of(Laplace::new(1.0, 1e3).unwrap()).unwrap(), count: 1 },
         ];
         // Laplace noise of scale 1000 moves ε by at most 0.001.
         let exact = |epsilon: f64| {

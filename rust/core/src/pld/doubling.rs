@@ -27,8 +27,10 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
 use crate::pld::cells::{cells, Care, Outline};
+use crate::pld::check::{self, Atoms};
 use crate::pld::masses::{Masses, Side};
-use crate::pld::tangents::Tangents;
+use crate::pld::mesh::Mesh;
+use crate::pld::tangents::{tangents, Tangents};
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -48,9 +50,22 @@ const HEAVY: f64 = 0.02;
 const SCALES: i32 = 12;
 
 impl Law {
+    /// Returns the law of one round from one side; `None` if all of its loss may be infinite, or no mass is certain.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerics`] for a law that is not on its side of the profile ([`super::check`]).
+    pub fn of_one(side: Side, profile: &dyn Profile, mesh: &Mesh) -> Result<Option<Self>> {
+        Ok(match side {
+            Side::Upper => Self::above(&Masses::new(side, profile, mesh)?),
+            Side::Lower => {
+                let floor = profile.delta_at_infinity();
+                Self::below(tangents(mesh, floor)?, floor)
+            }
+        })
+    }
+
     /// Returns the law of one round from above; `None` if all of its loss may be infinite.
-    #[must_use]
-    pub fn above(masses: &Masses) -> Option<Self> {
+    fn above(masses: &Masses) -> Option<Self> {
         let factor = (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF);
         (!masses.mass.is_empty()).then(|| Self {
             side: Side::Upper,
@@ -61,8 +76,7 @@ impl Law {
     }
 
     /// Returns the law of one round from below, with this mass of infinite loss; `None` if no mass is certain.
-    #[must_use]
-    pub fn below(tangents: Tangents, at_infinity: f64) -> Option<Self> {
+    fn below(tangents: Tangents, at_infinity: f64) -> Option<Self> {
         let Tangents { loss, mass } = tangents;
         (!loss.is_empty()).then_some(Self { side: Side::Lower, loss, mass, at_infinity })
     }
@@ -129,6 +143,10 @@ impl Law {
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
     pub fn times(&self, other: &Self, care: &Care<'_>, run: &Run) -> Result<Self> {
         self.product(other, false, &cells(self, other, care, 1.0), care.ignored, care.highest, run)
+    }
+
+    fn atoms(&self) -> Atoms<'_> {
+        Atoms { loss: &self.loss, mass: &self.mass, at_infinity: self.at_infinity }
     }
 
     /// Returns the law without its infinite loss.
@@ -237,6 +255,9 @@ impl Law {
             Side::Upper => infinite * (1.0 + summed) + UNDERFLOW,
             Side::Lower => infinite * (1.0 - summed),
         };
+        let error = sums.iter().map(Sums::relative_error).fold(0.0, f64::max);
+        let cells = sums.iter().zip(edges).map(|(sum, end)| (sum.mass, *end));
+        check::product(self.side, [self.atoms(), other.atoms()], law.atoms(), error, cells)?;
         law.cut(ignored, highest);
         Ok(law)
     }

@@ -443,7 +443,7 @@ impl<'a> Hull<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use crate::pair::check::Checked;
 
     use super::*;
     use crate::pair::discrete::DiscretePair;
@@ -502,7 +502,7 @@ mod tests {
         let masses: Vec<Masses> = meshes
             .iter()
             .zip(rounds)
-            .map(|(mesh, round)| Masses::new(Side::Upper, round.profile.as_ref(), mesh))
+            .map(|(mesh, round)| Masses::new(Side::Upper, round.profile.as_ref(), mesh).unwrap())
             .collect();
         let groups: Vec<(&Masses, u64)> = masses.iter().zip(rounds.iter().map(|round| round.count)).collect();
         let total: f64 = rounds.iter().map(|round| f64::from(u32::try_from(round.count).unwrap())).sum();
@@ -540,8 +540,8 @@ mod tests {
         at.iter().map(one).collect()
     }
 
-    fn rounds(profiles: Vec<(Arc<dyn Profile>, u64)>) -> Vec<Round> {
-        profiles.into_iter().map(|(profile, count)| Round { profile, count }).collect()
+    fn rounds<P: Profile + 'static>(profiles: Vec<(P, u64)>) -> Vec<Round> {
+        profiles.into_iter().map(|(profile, count)| Round { profile: Checked::of(profile).unwrap(), count }).collect()
     }
 
     #[test]
@@ -566,9 +566,7 @@ mod tests {
             (vec![(third, 3), (response(0.123), 7)], 2.0),
         ];
         for (kinds, tilt) in cases {
-            let made = rounds(
-                kinds.iter().map(|(law, count)| (Arc::new(pair(law)) as Arc<dyn Profile>, *count)).collect::<Vec<_>>(),
-            );
+            let made = rounds(kinds.iter().map(|(law, count)| (pair(law), *count)).collect::<Vec<_>>());
             let at: Vec<f64> = (1..40).map(|k| 0.05 * f64::from(k)).collect();
             let (mut widest, mut finest) = (0.0_f64, 0.0_f64);
             for spacing in [1e-2, 1e-3] {
@@ -588,7 +586,7 @@ mod tests {
 
     #[test]
     fn smooth_pairs_lie_in_it_too() {
-        let made = rounds(vec![(Arc::new(GaussianPair::new(1.0, 4.0).unwrap()), 16)]);
+        let made = rounds(vec![(GaussianPair::new(1.0, 4.0).unwrap(), 16)]);
         let at: Vec<f64> = (1..30).map(|k| 0.1 * f64::from(k)).collect();
         // 16 rounds of sensitivity over noise 1/4 are one of ratio 1.
         let exact = GaussianPair::new(1.0, 1.0).unwrap();
@@ -605,8 +603,7 @@ mod tests {
         let (epsilon, shown) = (0.4_f64, 1e-3);
         let p = 1.0 / (1.0 + (-epsilon).exp());
         let law = vec![(p * (1.0 - shown), (1.0 - p) * (1.0 - shown)), ((1.0 - p) * (1.0 - shown), p * (1.0 - shown))];
-        let made =
-            rounds(vec![(Arc::new(DiscretePair::new([law, vec![(shown, 0.0), (0.0, shown)]].concat()).unwrap()), 9)]);
+        let made = rounds(vec![(DiscretePair::new([law, vec![(shown, 0.0), (0.0, shown)]].concat()).unwrap(), 9)]);
         let finite = vec![(epsilon, p * (1.0 - shown)), (-epsilon, (1.0 - p) * (1.0 - shown))];
         let at: Vec<f64> = (1..20).map(|k| 0.1 * f64::from(k)).collect();
         for (&epsilon, (low, high)) in at.iter().zip(bounds(&made, 1e-4, 2.0, 1.0, &at)) {
@@ -633,7 +630,7 @@ mod tests {
         let p = 1.0 / (1.0 + (-0.5_f64).exp());
         let kinds = [(vec![(0.5, p), (-0.5, 1.0 - p)], 3)];
         for error in [1e-9, 1e-4, 0.9] {
-            let made = rounds(vec![(Arc::new(Unsure(pair(&kinds[0].0), error)), 3)]);
+            let made = rounds(vec![(Unsure(pair(&kinds[0].0), error), 3)]);
             let at: Vec<f64> = (1..30).map(|k| 0.05 * f64::from(k)).collect();
             for (&epsilon, (low, high)) in at.iter().zip(bounds(&made, 1e-2, 2.0, 1.0, &at)) {
                 let exact = enumerated(&kinds, epsilon);

@@ -186,7 +186,7 @@ fn count(round: &Round) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use crate::pair::check::Checked;
 
     use super::*;
     use crate::pair::discrete::DiscretePair;
@@ -212,7 +212,7 @@ mod tests {
     fn randomised_response_lies_between_the_ends() {
         let (p, n) = (0.75, 12);
         let pair = DiscretePair::new(vec![(p, 1.0 - p), (1.0 - p, p)]).unwrap();
-        let rounds = [Round { profile: Arc::new(pair), count: n }];
+        let rounds = [Round { profile: Checked::of(pair).unwrap(), count: n }];
         let largest = Largest::of(&rounds).unwrap();
         #[allow(clippy::cast_possible_truncation)] // 12
         let exact = |epsilon: f64| randomised_response(p, n as i32, epsilon);
@@ -256,10 +256,12 @@ mod tests {
 
     #[test]
     fn a_largest_loss_without_a_mass_bounds_no_delta_below_it() {
-        let rare = Round { profile: Arc::new(RarePair::new(1e-6, 1.0, true).unwrap()), count: 3 };
+        let rare = Round { profile: Checked::of(RarePair::new(1e-6, 1.0, true).unwrap()).unwrap(), count: 3 };
         let often = MixturePair::poisson(1, 0.3, 1.0, false).unwrap().reversed();
-        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 1.0).unwrap()), count: 1 };
-        for rounds in [vec![rare.clone()], vec![Round { profile: Arc::new(often), count: 2 }], vec![laplace, rare]] {
+        let laplace = Round { profile: Checked::of(Laplace::new(1.0, 1.0).unwrap()).unwrap(), count: 1 };
+        for rounds in
+            [vec![rare.clone()], vec![Round { profile: Checked::of(often).unwrap(), count: 2 }], vec![laplace, rare]]
+        {
             let largest = Largest::of(&rounds).unwrap();
             for share in [0.0, 0.5, 1.0 - 1e-9] {
                 assert!(largest.delta(share * largest.at_most).1 >= 1.0);
@@ -272,8 +274,8 @@ mod tests {
     fn one_more_round_is_moved_by_the_rest() {
         // N(2, 1) against N(0, 1) and four Laplace releases of scale 10: at ε = 10, δ₁(9.6) = Φ(−3.8) − e^{9.6}Φ(−5.8).
         let tail = |x: f64| 0.5 * libm::erfc(x / 2.0_f64.sqrt());
-        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 10.0).unwrap()), count: 4 };
-        let gaussian = Round { profile: Arc::new(MixturePair::gaussian(2.0, 1.0).unwrap()), count: 1 };
+        let laplace = Round { profile: Checked::of(Laplace::new(1.0, 10.0).unwrap()).unwrap(), count: 4 };
+        let gaussian = Round { profile: Checked::of(MixturePair::gaussian(2.0, 1.0).unwrap()).unwrap(), count: 1 };
         let rounds = [laplace.clone(), gaussian.clone()];
         let one = tail(3.8) - 9.6_f64.exp() * tail(5.8);
         let found = ends(&rounds, Query::Delta(10.0)).unwrap().unwrap();
@@ -287,8 +289,8 @@ mod tests {
 
     #[test]
     fn beyond_all_losses_nothing_is_left() {
-        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 10.0).unwrap()), count: 20 };
-        let gaussian = Round { profile: Arc::new(MixturePair::gaussian(1.0, 1.0).unwrap()), count: 1 };
+        let laplace = Round { profile: Checked::of(Laplace::new(1.0, 10.0).unwrap()).unwrap(), count: 20 };
+        let gaussian = Round { profile: Checked::of(MixturePair::gaussian(1.0, 1.0).unwrap()).unwrap(), count: 1 };
         assert!(Largest::of(&[laplace.clone(), gaussian]).is_none());
         let rounds = [laplace];
         let largest = Largest::of(&rounds).unwrap();

@@ -22,7 +22,9 @@
 //! from the masses therefore differ from the intended ones by at most 4u for each node. Both measures are defined up to
 //! the factor `1 ± relative_error`, which the composition raises to the number of rounds.
 
+use crate::error::Result;
 use crate::pair::Profile;
+use crate::pld::check;
 use crate::pld::mesh::{lower_value, Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
@@ -55,12 +57,16 @@ pub struct Masses {
 
 impl Masses {
     /// Discretises a profile sampled on `mesh` from one side.
-    #[must_use]
-    pub fn new(side: Side, profile: &dyn Profile, mesh: &Mesh) -> Self {
-        match side {
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerics`] for masses that no such law has ([`super::check`]).
+    pub fn new(side: Side, profile: &dyn Profile, mesh: &Mesh) -> Result<Self> {
+        let masses = match side {
             Side::Upper => upper(mesh),
             Side::Lower => lower(mesh, profile.delta_at_infinity()),
-        }
+        };
+        check::masses(side, &masses, mesh)?;
+        Ok(masses)
     }
 }
 

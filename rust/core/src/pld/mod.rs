@@ -15,6 +15,8 @@
 //! Where losses are bounded, the largest ones bound every answer from both sides (`largest`); where losses are too
 //! large for any lattice, bounds on the single rounds do (`basic`).
 //!
+//! [`check`] has what every law satisfies: each is refused where it is made, if it does not.
+//!
 //! # Why the result is an interval
 //!
 //! Composition is monotone in each round's profile: for a fixed loss ℓ of the other rounds the integrand is the profile
@@ -29,6 +31,7 @@
 pub mod answer;
 mod basic;
 pub mod cells;
+mod check;
 pub mod compose;
 pub mod composition;
 pub mod cumulant;

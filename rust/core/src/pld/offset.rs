@@ -149,12 +149,12 @@ mod tests {
         let fine = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
         let ends = Mesh::around(profile, fine, 0.0, range);
         let mesh = ends.refined(profile, 4096, &run, |_, right, gap| gap <= 0.05 * right.point.delta).unwrap();
-        let most = Concentration::of(profile, &Masses::new(Side::Upper, profile, &mesh)).unwrap();
+        let most = Concentration::of(profile, &Masses::new(Side::Upper, profile, &mesh).unwrap()).unwrap();
         let offset = most.offset(profile, spacing, range.1);
         assert!(offset < 0.0);
         let mesh = Mesh::around(profile, spacing, offset, range).refined(profile, 1 << 16, &run, |_, _, _| false);
         let mesh = mesh.unwrap();
-        [Side::Lower, Side::Upper].map(|side| Masses::new(side, profile, &mesh))
+        [Side::Lower, Side::Upper].map(|side| Masses::new(side, profile, &mesh).unwrap())
     }
 
     #[test]

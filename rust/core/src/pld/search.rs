@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
                 let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
                 gap <= 5e-2 * small + 1e-299
             })?;
-            let masses = Masses::new(Side::Upper, profile, &mesh);
+            let masses = Masses::new(Side::Upper, profile, &mesh)?;
             if masses.mass.is_empty() {
                 return Err(BEYOND_LATTICES);
             }
@@ -477,7 +477,7 @@ impl<'a> Search<'a> {
         } / effort;
         let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);
         let meshes = self.meshes(&finest, saddle, width, focus)?;
-        let best = self.sides(&meshes, saddle);
+        let best = self.sides(&meshes, saddle)?;
         let gap = best[0] - best[1];
         let limited = finest.limited && gap > 0.5 * width;
         // If even the finest lattice is too coarse from below, less time is spent on that side.
@@ -486,7 +486,7 @@ impl<'a> Search<'a> {
         while spacing > 2.0 * finest.spacing {
             let grid = choose(groups, saddle, &Goal { slack, spacing, ..*goal });
             let coarse = self.meshes(&grid, saddle, width, focus)?;
-            let sides = self.sides(&coarse, saddle);
+            let sides = self.sides(&coarse, saddle)?;
             if sides[0] - best[0] <= 0.25 * width && best[1] - sides[1] <= 0.25 * width + forgone {
                 return Ok((Grid { limited, ..grid }, coarse));
             }
@@ -497,17 +497,19 @@ impl<'a> Search<'a> {
 
     /// Returns the values of the upper and the lower side of the rounds on meshes, in nats: by their cumulants, or by
     /// their means where the tilt is small.
-    fn sides(&self, meshes: &[Mesh], saddle: f64) -> [f64; 2] {
-        [Side::Upper, Side::Lower].map(|side| {
-            let masses: Vec<Masses> = meshes
-                .iter()
-                .zip(self.rounds)
-                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
-                .collect();
+    fn sides(&self, meshes: &[Mesh], saddle: f64) -> Result<[f64; 2]> {
+        let side = |side: Side| -> Result<f64> {
+            let masses = self.discretised(side, meshes)?;
             let at = self.groups(&masses).at(saddle);
             let place = if saddle * saddle * at.variance > 1.0 { at.value / saddle } else { at.mean };
-            place + self.origin(meshes).loss
-        })
+            Ok(place + self.origin(meshes).loss)
+        };
+        Ok([side(Side::Upper)?, side(Side::Lower)?])
+    }
+
+    /// Returns the laws of the rounds from one side on their meshes.
+    fn discretised(&self, side: Side, meshes: &[Mesh]) -> Result<Vec<Masses>> {
+        meshes.iter().zip(self.rounds).map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh)).collect()
     }
 
     /// Returns each round's mesh on a grid, for an answer of this width in ε: the meshes may add as much as the lattice
@@ -541,17 +543,13 @@ impl<'a> Search<'a> {
         let origin = self.origin(meshes);
         let placed = grid.without(origin.loss);
         let room = focus.room;
-        let laws = |side: Side| -> Vec<Masses> {
-            let profiles = meshes.iter().zip(self.rounds);
-            profiles.map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh)).collect()
-        };
         let read = |side: Side, masses: &[&Masses]| {
             let groups: Vec<(&Masses, u64)> = masses.iter().copied().zip(self.rounds.iter().map(|r| r.count)).collect();
             compose(side, &groups, &placed, &transforms, self.run)
                 .map(|composed| Readoff::new(&composed, origin, center, room))
         };
         let side = |side: Side| {
-            let masses = laws(side);
+            let masses = self.discretised(side, meshes)?;
             read(side, &masses.iter().collect::<Vec<_>>()).map(|law| (law, masses))
         };
         let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));

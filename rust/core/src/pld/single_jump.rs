@@ -30,14 +30,13 @@
 //! g_i(c) + error. Minus U, the hull falls from the node before c to 0 at c in a line; it is at least B_i if U is at
 //! most J_i at that node, which is checked.
 
-use std::sync::Arc;
-
 use crate::error::{Error, Result};
+use crate::pair::check::Checked;
 use crate::pair::Profile;
 use crate::pld::answer::{at_least, at_most, sign_change, Answer, Budget, Query, Round, SMALLEST_DELTA};
 use crate::pld::cells::{Care, Outline, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::{Masses, Side};
+use crate::pld::masses::Side;
 use crate::pld::mesh::{exact_spacing, Mesh};
 use crate::pld::search::{Search, Seen};
 use crate::pld::without_lattice::{MOST_BASE_NODES, SMALLEST_HAZARD};
@@ -59,7 +58,7 @@ const SLACK: f64 = 1e-11;
 #[derive(Debug)]
 struct Kind {
     count: u64,
-    profile: Arc<dyn Profile>,
+    profile: Checked,
     /// Upper bounds on g and its slope at the cut.
     delta: f64,
     slope: f64,
@@ -300,10 +299,10 @@ impl Search<'_> {
             {
                 return Ok(None);
             }
-            let Some(body) = Law::above(&Masses::new(Side::Upper, profile, &mesh)) else { return Ok(None) };
+            let Some(body) = Law::of_one(Side::Upper, profile, &mesh)? else { return Ok(None) };
             kinds.push(Kind {
                 count: round.count,
-                profile: Arc::clone(&round.profile),
+                profile: round.profile.clone(),
                 delta,
                 slope: most_slope,
                 body: body.finite(),
@@ -358,7 +357,7 @@ mod tests {
     fn round(&(rare, count): &Kind) -> Round {
         let (loss, mass) = otherwise(rare);
         let outcomes = rare.iter().copied().chain([(loss, mass)]).map(|(loss, mass)| (mass, mass * (-loss).exp()));
-        Round { profile: Arc::new(DiscretePair::new(outcomes.collect()).unwrap()), count }
+        Round { profile: Checked::of(DiscretePair::new(outcomes.collect()).unwrap()).unwrap(), count }
     }
 
     /// Returns δ(ε) by enumerating how often each rare loss occurs, up to six of them together.

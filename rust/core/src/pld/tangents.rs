@@ -12,7 +12,9 @@
 //! elsewhere too. The last atom, where g ends, is at the smallest loss where the last line may be 0. Where wide cells
 //! resolve little, far out, little else is lost.
 
+use crate::error::Result;
 use crate::pair::ProfilePoint;
+use crate::pld::check::{self, rounding, Atoms};
 use crate::pld::mesh::{Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
@@ -31,8 +33,10 @@ const RESOLVED: f64 = 1e-10;
 
 /// Returns the law from below; `floor` is at most the profile's limit at ∞, and is its mass of infinite loss. It has no
 /// atoms if errors leave nothing.
-#[must_use]
-pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
+///
+/// # Errors
+/// [`crate::Error::Numerics`] for a law that is not below the profile ([`super::check`]).
+pub fn tangents(mesh: &Mesh, floor: f64) -> Result<Tangents> {
     let nodes = kept(mesh, floor);
     let (mut loss, mut mass) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
     // The node to the left of each atom.
@@ -68,7 +72,8 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     let resolved = mass.iter().take_while(|part| **part > 0.0).count();
     loss.truncate(resolved);
     mass.truncate(resolved);
-    Tangents { loss, mass }
+    check::below(Atoms { loss: &loss, mass: &mass, at_infinity: floor }, mesh, rounding(mesh.nodes.len()))?;
+    Ok(Tangents { loss, mass })
 }
 
 /// Returns the line 1 − α at this node.
@@ -171,7 +176,7 @@ mod tests {
                 gap <= 1e-3 * right.point.delta && right.epsilon - left.epsilon < 0.5
             };
             let mesh = ends.refined(pair.as_ref(), 1 << 14, &Run::default(), fine).unwrap();
-            let atoms = tangents(&mesh, 0.0);
+            let atoms = tangents(&mesh, 0.0).unwrap();
             assert!(atoms.loss.len() > 10, "{}", atoms.loss.len());
             for cell in mesh.nodes.windows(2) {
                 for share in [0.0, 0.2, 0.5, 0.9] {
@@ -196,7 +201,7 @@ mod tests {
         let mesh = ends.refined(&pair, 1 << 12, &Run::default(), fine).unwrap();
         let first = &mesh.nodes[0].point;
         assert!(first.delta_error > RESOLVED * first.delta);
-        let atoms = tangents(&mesh, 0.0);
+        let atoms = tangents(&mesh, 0.0).unwrap();
         assert!(atoms.mass.iter().sum::<f64>() > 1.0 - 1e-12);
         for epsilon in [-1.0, -1e-4, -9e-6, -1e-7, 0.0, 1e-3, 1.0, 20.0, 60.0] {
             let (exact, found) = (pair.at(epsilon), profile(&atoms, epsilon));

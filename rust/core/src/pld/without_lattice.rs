@@ -3,13 +3,12 @@
 //! As in [`super::search`], the choices only decide how narrow the interval is.
 
 use crate::error::{Error, Result};
-use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, Round, SMALLEST_DELTA};
+use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALLEST_DELTA};
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::{Masses, Side};
+use crate::pld::masses::Side;
 use crate::pld::mesh::{exact_spacing, Mesh};
 use crate::pld::search::{Search, Seen, SMALLEST_EPSILON};
-use crate::pld::tangents::tangents;
 
 /// The smallest relative width that doubling can attain.
 const NARROW: f64 = 2e-5;
@@ -157,19 +156,10 @@ impl Search<'_> {
             highest: place.epsilon + place.reach + BEYOND - common,
         };
         let law = |side: Side| -> Result<Option<Law>> {
-            let one = |(round, mesh): (&Round, &Mesh)| {
-                let profile = round.profile.as_ref();
-                match side {
-                    Side::Upper => Law::above(&Masses::new(side, profile, mesh)),
-                    Side::Lower => {
-                        let floor = profile.delta_at_infinity();
-                        Law::below(tangents(mesh, floor), floor)
-                    }
-                }
-            };
-            let Some(laws) = self.rounds.iter().zip(&ones).map(one).collect::<Option<Vec<Law>>>() else {
-                return Ok(None);
-            };
+            let kinds = self.rounds.iter().zip(&ones);
+            let each: Result<Vec<Option<Law>>> =
+                kinds.map(|(round, mesh)| Law::of_one(side, round.profile.as_ref(), mesh)).collect();
+            let Some(laws) = each?.into_iter().collect::<Option<Vec<Law>>>() else { return Ok(None) };
             Law::of_all(laws.iter().zip(self.rounds.iter().map(|round| round.count)), &care, self.run)
         };
         let (upper, lower) = rayon::join(|| law(Side::Upper), || law(Side::Lower));

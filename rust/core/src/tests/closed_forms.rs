@@ -1,9 +1,8 @@
 //! Compositions compared with closed forms: shared goldens, exact sums, and invariants over random parameters.
 
-use std::sync::Arc;
-
 use crate::error::Error;
 use crate::pair::batch::Sampler;
+use crate::pair::check::Checked;
 use crate::pair::discrete::DiscretePair;
 use crate::pair::mixture::MixturePair;
 use crate::pair::substitution::{displaced, Change};
@@ -13,7 +12,7 @@ use crate::run::Run;
 use proptest::prelude::*;
 
 fn ask(profile: impl Profile + 'static, count: u64, query: Query, tolerance: f64) -> Answer {
-    let rounds = [Round { profile: Arc::new(profile), count }];
+    let rounds = [Round { profile: Checked::of(profile).unwrap(), count }];
     answer(&rounds, query, tolerance, &Run::default()).expect("a valid question")
 }
 
@@ -62,7 +61,7 @@ fn randomised_response_matches_its_binomial_sum() {
 
 #[test]
 fn a_cancelled_run_and_a_passed_deadline_give_no_answer() {
-    let profile: Arc<dyn Profile> = Arc::new(MixturePair::poisson(1, 0.01, 1.0, false).expect("valid"));
+    let profile = Checked::of(MixturePair::poisson(1, 0.01, 1.0, false).expect("valid")).expect("a profile");
     let rounds = [Round { profile, count: 1000 }];
     let run = Run::default();
     run.cancel();

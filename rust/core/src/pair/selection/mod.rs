@@ -46,8 +46,8 @@ pub mod runs;
 mod table;
 
 use crate::error::Result;
+use crate::pair::check::Checked;
 use crate::pair::tabulated::Tabulated;
-use crate::pair::Profile;
 use crate::run::Run;
 use capacity::Capacity;
 use payoff::Payoff;
@@ -79,8 +79,8 @@ const STEP: f64 = 0.05;
 ///
 /// # Errors
 /// The errors of [`Run::check`], and those of [`Tabulated::new`], which do not occur.
-pub fn selection(forward: &dyn Profile, backward: &dyn Profile, runs: &Runs, run: &Run) -> Result<Tabulated> {
-    let (there, back) = Table::both(forward, backward, run)?;
+pub fn selection(forward: &Checked, backward: &Checked, runs: &Runs, run: &Run) -> Result<Tabulated> {
+    let (there, back) = Table::both(&**forward, &**backward, run)?;
     // Where one run has bounded losses, so has the best one: α f′(1 − B)/f′(1 − b) is above their largest ratio.
     let losses = [forward, backward].map(|profile| profile.largest_loss().at_most);
     let largest = |one: f64, other: f64| (one + runs.gain(other)) * (1.0 + 1e-14);
@@ -132,6 +132,7 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
+    use crate::pair::Profile;
 
     /// The generating function of the number of runs, in closed form.
     fn generating(law: &str, parameters: &[f64], x: f64) -> f64 {
@@ -204,7 +205,8 @@ mod tests {
             let sums = masses.iter().fold((0.0, 0.0), |sum, o| (sum.0 + o.0, sum.1 + o.1));
             let outcomes: Vec<(f64, f64)> = masses.iter().map(|o| (o.0 / sums.0, o.1 / sums.1)).collect();
             let pair = DiscretePair::new(outcomes.clone()).unwrap();
-            let profile = selection(&pair, &pair.reversed(), &runs, &Run::default()).unwrap();
+            let pair = Checked::of(pair).unwrap();
+            let profile = selection(&pair, &pair.reversed().unwrap(), &runs, &Run::default()).unwrap();
             for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
                 let ordered: Vec<(f64, f64)> = order.iter().map(|k| outcomes[*k]).collect();
                 for step in -60..=120 {
@@ -242,7 +244,7 @@ mod tests {
     fn pure_runs_are_bounded_by_a_multiple_of_their_loss() {
         for shape in [-0.5, 0.0, 1.0, 4.0] {
             let runs = Runs::new("negative-binomial", &[shape, 1e-4]).unwrap();
-            let laplace = Laplace::new(0.3, 1.0).unwrap();
+            let laplace = Checked::of(Laplace::new(0.3, 1.0).unwrap()).unwrap();
             let largest = selection(&laplace, &laplace, &runs, &Run::default()).unwrap().largest_loss();
             assert!(largest.at_most <= (2.0 + shape) * 0.3 * (1.0 + 1e-9), "{shape} {largest:?}");
             // A loss of ε itself is possible for any law, and practically the whole multiple if runs are many.
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn one_run_is_that_run() {
-        let gaussian = GaussianPair::new(1.0, 1.0).unwrap();
+        let gaussian = Checked::of(GaussianPair::new(1.0, 1.0).unwrap()).unwrap();
         let runs = Runs::new("binomial", &[1.0, 0.5]).unwrap();
         let profile = selection(&gaussian, &gaussian, &runs, &Run::default()).unwrap();
         for epsilon in [0.5, 1.5, 3.0, 5.0] {
