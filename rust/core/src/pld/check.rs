@@ -284,6 +284,11 @@ mod tests {
         (0..law.mass.len()).max_by(|&a, &b| law.mass[a].total_cmp(&law.mass[b])).unwrap()
     }
 
+    fn change(law: &mut Masses, by: f64) {
+        let most = most(law);
+        law.mass[most] += by;
+    }
+
     /// Moves all finite losses to one of them.
     fn gather(law: &mut Masses, at: usize) {
         let sum = law.mass.iter().sum();
@@ -301,17 +306,17 @@ mod tests {
         (|law| law.at_infinity = f64::NAN, NONE),
     ];
     const ABOVE: [(Mistake, &str); 4] = [
-        (|law| law.mass[most(law)] -= 1e-9, "do not sum to 1"),
-        (|law| law.mass[most(law)] += 1e-9, "do not sum to 1"),
+        (|law| change(law, -1e-9), "do not sum to 1"),
+        (|law| change(law, 1e-9), "do not sum to 1"),
         // What lies beyond the last loss is counted as infinite loss; here it is forgotten, or counted twice.
         (|law| law.at_infinity = if law.at_infinity > 1e-9 { 0.0 } else { 1e-9 }, "do not sum to 1"),
         (|law| gather(law, 0), "below the profile"),
     ];
     const BELOW: [(Mistake, &str); 4] = [
-        (|law| law.mass[most(law)] += 1e-9, "sum to more than 1"),
+        (|law| change(law, 2e-9), "sum to more than 1"),
+        (|law| change(law, 1e-9), "sum to more than 1"),
         (|law| law.at_infinity += 1e-9, "sum to more than 1"),
         (|law| gather(law, law.mass.len() - 1), "above the profile"),
-        (|law| law.mass[0] *= 0.5, "above 1 − e^ε"),
     ];
 
     #[test]
@@ -330,6 +335,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_law_from_below_begins_below_the_line_of_all_outcomes() {
+        // Nothing but this line is known on the left of the first node.
+        let profile = DiscretePair::new(vec![(1.0, 0.9), (0.0, 0.1)]).unwrap();
+        let mesh = mesh(&profile, 0.0);
+        let right = Masses::new(Side::Lower, &profile, &mesh).unwrap();
+        let one = Masses { index: vec![10], epsilon: vec![0.1], mass: vec![1.0], ..right };
+        let refusal = refusal(masses(Side::Lower, &one, &mesh));
+        assert!(refusal.contains("above 1 − e^ε"), "{refusal}");
     }
 
     #[test]
