@@ -9,7 +9,8 @@
 //! some losses only, so it finds such mistakes and proves nothing.
 //!
 //! What is composed, or made into another profile, is [`Checked`], which nothing but the check makes. So no profile is
-//! composed, sampled, selected from or put into a hull before it was seen, wherever it comes from.
+//! composed, sampled or selected from before it was seen, wherever it comes from. The bounds of which a hull is the least
+//! are not: they need not be convex where the hull does not follow them. The hull is.
 
 use std::fmt;
 use std::ops::Deref;

@@ -25,7 +25,8 @@
 //! profile is at α = 0; right of them it is the value of the last sample. These are reached by a chord, or by a level
 //! line, where there is no other neighbour.
 
-use crate::pair::check::Checked;
+use std::sync::Arc;
+
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -44,7 +45,7 @@ const NOTHING: f64 = 1e-290;
 /// The lower convex hull of the minimum of several profiles.
 #[derive(Debug, Clone)]
 pub struct Hull {
-    pieces: Vec<Checked>,
+    pieces: Vec<Arc<dyn Profile>>,
     /// The parts from left to right, without gaps.
     parts: Vec<Part>,
 }
@@ -70,7 +71,7 @@ struct Sample {
 impl Hull {
     /// Creates the hull of these upper bounds on one profile.
     #[must_use]
-    pub fn new(pieces: Vec<Checked>) -> Self {
+    pub fn new(pieces: Vec<Arc<dyn Profile>>) -> Self {
         let mut hull = Self { pieces, parts: Vec::new() };
         let side = |sign: f64| {
             let end = hull.end(sign).abs();
@@ -334,22 +335,23 @@ impl Profile for Hull {
 #[cfg(test)]
 mod tests {
     use super::{Hull, Part};
-    use crate::pair::check::Checked;
     use crate::pair::discrete::DiscretePair;
     use crate::pair::laplace::Laplace;
     use crate::pair::mixture::MixturePair;
     use crate::pair::Profile;
+    use std::sync::Arc;
 
     /// Returns randomised response: two outcomes.
-    fn response(epsilon: f64) -> Checked {
+    fn response(epsilon: f64) -> Arc<dyn Profile> {
         let truth = 1.0 / (1.0 + (-epsilon).exp());
-        Checked::of(DiscretePair::new(vec![(truth, 1.0 - truth), (1.0 - truth, truth)]).unwrap()).unwrap()
+        Arc::new(DiscretePair::new(vec![(truth, 1.0 - truth), (1.0 - truth, truth)]).unwrap())
     }
 
     /// Returns pieces without corners that cross each other.
-    fn smooth() -> Vec<Vec<Checked>> {
-        let gaussian = |sigma: f64| Checked::of(MixturePair::gaussian(1.0, sigma).unwrap()).unwrap();
-        let sampled = |p: f64, sigma: f64| Checked::of(MixturePair::poisson(1, p, sigma, false).unwrap()).unwrap();
+    fn smooth() -> Vec<Vec<Arc<dyn Profile>>> {
+        let gaussian = |sigma: f64| -> Arc<dyn Profile> { Arc::new(MixturePair::gaussian(1.0, sigma).unwrap()) };
+        let sampled =
+            |p: f64, sigma: f64| -> Arc<dyn Profile> { Arc::new(MixturePair::poisson(1, p, sigma, false).unwrap()) };
         vec![
             vec![gaussian(1.0), sampled(0.1, 0.4)],
             vec![gaussian(2.0), sampled(0.3, 0.7), sampled(0.01, 0.25)],
@@ -357,9 +359,10 @@ mod tests {
         ]
     }
 
-    fn pieces() -> Vec<Vec<Checked>> {
-        let laplace = |scale: f64| Checked::of(Laplace::new(1.0, scale).unwrap()).unwrap();
-        let leaking = Checked::of(DiscretePair::new(vec![(1e-3, 0.0), (0.6, 0.4), (0.399, 0.6)]).unwrap()).unwrap();
+    fn pieces() -> Vec<Vec<Arc<dyn Profile>>> {
+        let laplace = |scale: f64| -> Arc<dyn Profile> { Arc::new(Laplace::new(1.0, scale).unwrap()) };
+        let leaking: Arc<dyn Profile> =
+            Arc::new(DiscretePair::new(vec![(1e-3, 0.0), (0.6, 0.4), (0.399, 0.6)]).unwrap());
         vec![
             vec![laplace(0.5)],
             vec![laplace(0.5), response(1.2)],

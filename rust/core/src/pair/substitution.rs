@@ -49,7 +49,6 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::laws::Weights;
 use crate::pair::batch::Sampler;
-use crate::pair::check::Checked;
 use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
@@ -317,9 +316,9 @@ pub fn displaced(
             (Reflected::both(out, back), pair(2.0, Some(1.0))?)
         }
     };
-    let (forward, backward) = (third.clone(), third.reversed());
-    let least = |joint: Reflected, blend: Reflected, pair: MixturePair| -> Result<Arc<dyn Profile>> {
-        Ok(Arc::new(Hull::new(vec![Checked::of(joint)?, Checked::of(blend)?, Checked::of(pair)?])))
-    };
-    Ok((least(remove, blends.0, forward)?, least(add, blends.1, backward)?))
+    let backward = third.reversed();
+    Ok((
+        Arc::new(Hull::new(vec![Arc::new(remove), Arc::new(blends.0), Arc::new(third)])),
+        Arc::new(Hull::new(vec![Arc::new(add), Arc::new(blends.1), Arc::new(backward)])),
+    ))
 }
