@@ -243,6 +243,12 @@ class ProvenInterval:
     nodes: int
     transform_length: int
     tilt: float
+    work: int
+    """The work that it took, in cells: entries of transforms, and pairs of atoms."""
+
+    coarser: bool
+    """Whether it is wider than asked for because no more work was allowed."""
+
     budget: dict[str, float]
 
     @staticmethod
@@ -307,19 +313,25 @@ def answer_all(
     *,
     threads: int = 0,
     time_limit: float | None = None,
+    most_work: int | None = None,
 ) -> list[ProvenInterval]:
-    """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None."""
+    """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None.
+
+    With `most_work` each may take about this many cells, and is wider if these do not suffice.
+    """
 
 def curve_all(
     questions: Sequence[tuple[Sequence[tuple[RoundProfile, int]], Sequence[float], float, float]],
     *,
     threads: int = 0,
     time_limit: float | None = None,
-) -> list[tuple[list[tuple[float, float]], int]]:
+    most_work: int | None = None,
+) -> list[tuple[list[tuple[float, float]], int, int, bool]]:
     """δ at many ε: each question is (rounds with counts, ascending values of ε ≥ 0, relative tolerance, δ below which
     the tolerance does not count).
 
-    Gives for each the (lower, upper) bounds and how often the rounds were composed.
+    Gives for each the (lower, upper) bounds, how often the rounds were composed, how many cells of work that took, and whether
+    bounds are wider because only about `most_work` cells were allowed.
     """
 
 class ComposedCurve:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.evidence import AlikeRecord, BudgetLine, Composition, EvidenceRecord
+from pyaccount.certificate.evidence import (
+    AlikeRecord,
+    BudgetLine,
+    Composition,
+    EvidenceRecord,
+    ProfileWorkRecord,
+)
 from pyaccount.certificate.model import CurveRecord, DirectionResult, Directions, Guarantee, ProfilePoint, Solved
 from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
@@ -164,6 +170,7 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
         considered=considered(plan),
         searched=searched(plan),
         alike=alike,
+        profile_work=None if evidence.profile_work is None else ProfileWorkRecord(**evidence.profile_work._asdict()),
         error_budget=budget,
     )
 

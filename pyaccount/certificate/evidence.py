@@ -375,10 +375,25 @@ class AlikeRecord(Record):
     composed: int = Field(ge=1, description="The number of kinds that were composed for the upper bound.")
 
 
+class ProfileWorkRecord(Record):
+    """The work of a profile with its curve that is coarser than usual, because it was not allowed more.
+
+    Work is counted in cells, of which every machine counts the same number: an entry of a transform is one, and so is a pair of
+    losses of two laws that are composed without a transform; the value of a round's profile is 32.
+    """
+
+    guarantee: int = Field(ge=0, description="The number of cells that the guarantee took.")
+    allowed: int = Field(
+        ge=1,
+        description="The number of cells that the profile was allowed: ten times those of the guarantee, or 16_777_216.",
+    )
+    taken: int = Field(ge=0, description="The number of cells that the profile took.")
+
+
 class EvidenceRecord(LaterRecord):
     """How the numbers were computed."""
 
-    later: ClassVar[tuple[str, ...]] = ("searched", "alike")
+    later: ClassVar[tuple[str, ...]] = ("searched", "alike", "profile_work")
 
     engine: str = Field(description="The engine that computed the numbers.")
     tolerance: Finite = Field(description="The relative width of the interval that was asked for.")
@@ -399,5 +414,10 @@ class EvidenceRecord(LaterRecord):
         default=None,
         description="How nearly alike rounds of a long schedule were composed in groups. Absent if each kind of round was "
         "composed separately.",
+    )
+    profile_work: ProfileWorkRecord | None = Field(
+        default=None,
+        description="The work of the profile and of the curves, if some of their bounds are wider than usual because no more "
+        "work was allowed. These bounds are proven all the same, and the guarantee is not affected. Absent otherwise.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")

@@ -49,6 +49,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     # Those of disjoint parts are as old as disjoint parts; those of strata are younger than strata.
     (re.compile(r"records"), _on(28, 13, 30)),
     (re.compile(r"composed_from"), _on(28, 16, 0)),
+    (re.compile(r"evidence\.profile_work"), _on(29, 12, 0)),
 )
 
 

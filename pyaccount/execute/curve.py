@@ -49,7 +49,7 @@ def curves(
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
     return {
         side: curve_points(
-            places[side], found[bounds[side].upper, places[side]][0] if places[side] else [], known.get(side, ())
+            places[side], found[bounds[side].upper, places[side]].points if places[side] else [], known.get(side, ())
         )
         for side in DIRECTIONS
     }

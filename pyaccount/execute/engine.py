@@ -57,6 +57,8 @@ class Answer:
 
     question: Question
     directions: dict[Direction, DirectedAnswer]
+    #: The work that its compositions took, in cells.
+    work: int = 0
 
     @property
     def upper(self) -> float:
@@ -82,6 +84,36 @@ class _Worst(NamedTuple):
 
     lower: float
     account: _core.ProvenInterval
+    #: The work that all of these compositions took.
+    work: int
+
+
+class Curve(NamedTuple):
+    """Bounds on δ at many ε, and what they took."""
+
+    #: (lower, upper) for each ε.
+    points: list[tuple[float, float]]
+    compositions: int
+    work: int
+    #: Whether some bounds are wider because no more work was allowed.
+    coarser: bool
+
+
+@dataclass(slots=True)
+class Allowance:
+    """How much work several questions may take together, in cells.
+
+    An entry of a transform is a cell, and so is a pair of atoms of a product. Their number does not depend on the machine.
+    """
+
+    most: int
+    taken: int = 0
+    #: Whether some answer is wider because no more work was allowed.
+    coarser: bool = False
+
+    def each(self, number: int) -> int:
+        """Return how much each of so many questions may take: an equal share of three quarters of what is left."""
+        return 3 * max(0, self.most - self.taken) // (4 * max(1, number))
 
 
 class _CurveAsked(NamedTuple):
@@ -91,6 +123,7 @@ class _CurveAsked(NamedTuple):
     epsilons: tuple[float, ...]
     tolerance: float
     ignored: float
+    most_work: int | None
 
 
 class Engine:
@@ -100,7 +133,8 @@ class Engine:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         #: The curves computed so far. Risks ask twice for those of a mechanism whose bounds are attained.
-        self._curves: dict[_CurveAsked, tuple[list[tuple[float, float]], int]] = {}
+        self._curves: dict[_CurveAsked, Curve] = {}
+        self._allowance: Allowance | None = None
         #: The number of compositions finished so far.
         self.compositions = 0
 
@@ -128,7 +162,8 @@ class Engine:
                         "this is a defect, nothing is certified"
                     )
                 directions[direction] = DirectedAnswer(below.lower, above.account.upper, above.account, below.account)
-            answers.append(Answer(question, directions))
+            laws = {law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)}
+            answers.append(Answer(question, directions, sum(intervals[wanted[law, question]].work for law in laws)))
         return answers
 
     def _worst(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_Worst]:
@@ -139,12 +174,14 @@ class Engine:
         for rounds, question in wanted:
             found = [intervals[one, question] for one in compositions(rounds)]
             account = max(found, key=lambda interval: (interval.upper, interval.lower))
-            answers.append(_Worst(max(interval.lower for interval in found), account))
+            lower, work = max(interval.lower for interval in found), sum(interval.work for interval in found)
+            answers.append(_Worst(lower, account, work))
         return answers
 
     def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
         """Return the intervals of single compositions: from the largest loss if that suffices, else from the core."""
         settled = [_beyond(*one) for one in wanted]
+        allowance = self._allowance
         with self._counting():
             asked = _core.answer_all(
                 [
@@ -154,8 +191,12 @@ class Engine:
                 ],
                 threads=self._threads,
                 time_limit=self._remaining(),
+                most_work=None if allowance is None else allowance.each(settled.count(None)),
             )
         self.compositions += len(wanted)
+        if allowance is not None:
+            allowance.taken += sum(interval.work for interval in asked)
+            allowance.coarser |= any(interval.coarser for interval in asked)
         rest = iter(asked)
         return [
             _capped(next(rest), *one) if known is None else known for one, known in zip(wanted, settled, strict=True)
@@ -163,28 +204,35 @@ class Engine:
 
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
-    ) -> list[tuple[list[tuple[float, float]], int]]:
+    ) -> list[Curve]:
         """Return proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
 
-        They are as narrow as the relative tolerance where δ is above `ignored`. Each curve comes with the number of
-        times that its rounds were composed. A curve that was computed before is not computed again.
+        They are as narrow as the relative tolerance where δ is above `ignored`. A curve that was computed before is not
+        computed again.
         """
+        allowance = self._allowance
+        different = len({(one, tuple(epsilons)) for rounds, epsilons in items for one in compositions(rounds)})
+        most_work = None if allowance is None else allowance.each(different)
         single = [
-            _CurveAsked(one, tuple(epsilons), tolerance, ignored)
+            _CurveAsked(one, tuple(epsilons), tolerance, ignored, most_work)
             for rounds, epsilons in items
             for one in compositions(rounds)
         ]
         new = [one for one in dict.fromkeys(single) if one not in self._curves]
         with self._counting():
-            curves = _core.curve_all(
-                [
-                    ([(r.part.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored)
-                    for one in new
-                ],
-                threads=self._threads,
-                time_limit=self._remaining(),
-            )
-        self.compositions += sum(count for _, count in curves)
+            asked = [
+                ([(r.part.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored) for one in new
+            ]
+            curves = [
+                Curve(*curve)
+                for curve in _core.curve_all(
+                    asked, threads=self._threads, time_limit=self._remaining(), most_work=most_work
+                )
+            ]
+        self.compositions += sum(curve.compositions for curve in curves)
+        if allowance is not None:
+            allowance.taken += sum(curve.work for curve in curves)
+            allowance.coarser |= any(curve.coarser for curve in curves)
         self._curves.update(zip(new, curves, strict=True))
         found = iter([self._curves[one] for one in single])
         return [_highest([next(found) for _ in compositions(rounds)]) for rounds, _ in items]
@@ -200,6 +248,15 @@ class Engine:
         return mechanism.log_moment(
             order, most_busy=most_busy, gap=gap, threads=self._threads, time_limit=self._remaining()
         )
+
+    @contextmanager
+    def within(self, allowance: Allowance) -> Iterator[None]:
+        """Let what is asked meanwhile take no more work than this, as `Allowance.each` divides it."""
+        self._allowance = allowance
+        try:
+            yield
+        finally:
+            self._allowance = None
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
@@ -219,15 +276,20 @@ class Engine:
         return remaining
 
 
-def _highest(curves: Sequence[tuple[list[tuple[float, float]], int]]) -> tuple[list[tuple[float, float]], int]:
-    """Return the maximum of several curves at each ε, and how often their rounds were composed in all."""
+def _highest(curves: Sequence[Curve]) -> Curve:
+    """Return the maximum of several curves at each ε, and what all of them took."""
     if len(curves) == 1:
         return curves[0]
     points = [
         (max(lower for lower, _ in bounds), max(upper for _, upper in bounds))
-        for bounds in zip(*(curve for curve, _ in curves), strict=True)
+        for bounds in zip(*(curve.points for curve in curves), strict=True)
     ]
-    return points, sum(count for _, count in curves)
+    return Curve(
+        points,
+        sum(curve.compositions for curve in curves),
+        sum(curve.work for curve in curves),
+        any(curve.coarser for curve in curves),
+    )
 
 
 def asked_at(bounds: DirectedBounds, delta: float) -> float:

@@ -81,7 +81,7 @@ def _narrowed(
         asked = list(dict.fromkeys((rounds[side], wanted[side]) for side in wanted))
         found = dict(zip(asked, engine.curves(asked, SHARE * tolerance, budget.negligible), strict=True))
         for side, epsilons in wanted.items():
-            for epsilon, (lower, upper) in zip(epsilons, found[rounds[side], epsilons][0], strict=True):
+            for epsilon, (lower, upper) in zip(epsilons, found[rounds[side], epsilons].points, strict=True):
                 known[side][epsilon] = Enclosure(epsilon, lower, min(1.0, upper))
         points = {side: [known[side][epsilon] for epsilon in sorted(known[side])] for side in DIRECTIONS}
         least, most = at_least(points), budget.at_most(points)

@@ -48,8 +48,8 @@ def read_laws(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float
     """Return (lower, upper) bounds on δ for each law, at its ascending values of ε."""
     found = engine.curves(list(wanted.items()), tolerance, 0.0)
     return {
-        law: dict(zip(epsilons, curve, strict=True))
-        for (law, epsilons), (curve, _) in zip(wanted.items(), found, strict=True)
+        law: dict(zip(epsilons, curve.points, strict=True))
+        for (law, epsilons), curve in zip(wanted.items(), found, strict=True)
     }
 
 

@@ -55,7 +55,7 @@ _WORDS = re.compile(
     r"(unamplified|group_lemma)\.description|evidence\.(compositions\[\d+\]\.question|error_budget\[\d+\]\.source)"
 )
 #: Fields on how the numbers were computed: efforts and errors.
-_EFFORT = re.compile(r"evidence\.(compositions|error_budget|sampling\.composed_curve).*")
+_EFFORT = re.compile(r"evidence\.(compositions|error_budget|profile_work|sampling\.composed_curve).*")
 #: The candidates of a choice, which enter no guarantee.
 _CHOSEN = re.compile(r"evidence\.considered.*")
 #: Numbers that follow from a linear system or from matrices that a search found: their last digits depend on the

@@ -194,7 +194,7 @@ def composed_bound(rounds: tuple[Rounds, ...], epsilon: float) -> float:
 def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> list[float]:
     """Return an upper bound on δ at each of these ε ≥ 0, in any order. Raises `LimitError` at the deadline that was entered."""
     ascending = sorted(set(epsilons))
-    ((points, _),) = _core.curve_all([(_built(rounds), ascending, TOLERANCE, IGNORED)], threads=1)
+    ((points, *_),) = _core.curve_all([(_built(rounds), ascending, TOLERANCE, IGNORED)], threads=1)
     bounds = {epsilon: min(1.0, upper) for epsilon, (_, upper) in zip(ascending, points, strict=True)}
     return [bounds[epsilon] for epsilon in epsilons]
 

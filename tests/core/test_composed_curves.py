@@ -103,7 +103,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
     laplace = Part("laplace", (1.0, 5.0))
     rounds = (Rounds(part, 700), Rounds(laplace, 2))
     engine, epsilons = Engine(), [0.03 * k for k in range(120)]
-    ((points, compositions),) = engine.curves([(rounds, epsilons)], 1e-3, 1e-300)
+    ((points, compositions, *_),) = engine.curves([(rounds, epsilons)], 1e-3, 1e-300)
     assert 1 < compositions < 20
     assert all(lower <= upper <= lower * (1.0 + 1.1e-3) for lower, upper in points)
     asked = _core.answer_all(
@@ -113,7 +113,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
         assert lower <= answer.upper
         assert answer.lower <= upper
     # Gaussian rounds have a closed form.
-    ((points, _),) = engine.curves([((Rounds(gaussian(0.5, 1.0), 9),), epsilons)], 1e-3, 1e-300)
+    ((points, *_),) = engine.curves([((Rounds(gaussian(0.5, 1.0), 9),), epsilons)], 1e-3, 1e-300)
     for epsilon, (lower, upper) in zip(epsilons, points, strict=True):
         truth = exact(1.5, epsilon)
         assert lower <= truth <= upper <= (1.0 + 1.1e-3) * truth
@@ -143,7 +143,7 @@ def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> Non
     rate = 517_989 / records
     part = _core.RoundProfile.truncated_poisson(records, limit, rate, sigma, reverse=True)
     epsilons = [0.5 + 0.05 * k for k in range(10)]
-    (points, compositions), *_ = _core.curve_all([([(part, rounds)], epsilons, 1e-2, 1e-15)])
+    (points, compositions, *_), *_ = _core.curve_all([([(part, rounds)], epsilons, 1e-2, 1e-15)])
     assert compositions <= 4
     for (lower, upper), after in zip(points, [*points[1:], (0.0, 0.0)], strict=True):
         assert after[0] <= lower < upper <= 1.1 * lower

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.evidence import (
         ComposedCurveRecord,
         Composition,
+        ProfileWorkRecord,
         SamplingRecord,
         SearchedRecord,
         TestRecord,
@@ -63,6 +64,8 @@ def evidence_section(data: CertificateModel) -> PageSection:
         Fact("engine", (evidence.engine,)),
         Fact("relative tolerance", (chosen_value(evidence.tolerance, "relative width"),), (met,)),
     ]
+    if evidence.profile_work is not None:
+        rows.append(_profile_work(evidence.profile_work))
     blocks: list[Block] = [FactList(tuple(rows))]
     if evidence.compositions:
         blocks.append(_compositions(evidence.compositions))
@@ -75,6 +78,17 @@ def evidence_section(data: CertificateModel) -> PageSection:
     if evidence.searched is not None:
         blocks.append(searched_facts(evidence.searched))
     return PageSection("evidence", "Evidence", tuple(blocks))
+
+
+def _profile_work(work: ProfileWorkRecord) -> Fact:
+    allowed, guarantee, taken = (
+        exact(cells, "cells", "record") for cells in (work.allowed, work.guarantee, work.taken)
+    )
+    note: Content = (
+        *("the bounds are proven, and some are wider than usual: the profile and its curve may take ", allowed),
+        *(" cells of work, and took ", taken, "; the guarantee took ", guarantee),
+    )
+    return Fact("profile", ("coarser than usual",), note)
 
 
 def _compositions(compositions: list[Composition]) -> PageTable:

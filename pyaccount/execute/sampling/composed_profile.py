@@ -94,7 +94,7 @@ def composed_profile(
     found = engine.curves([(rounds, epsilons) for rounds in wanted], TOLERANCE, end)
 
     def points(rounds: tuple[Rounds, ...]) -> list[Pair]:
-        return found[wanted[rounds]][0]
+        return found[wanted[rounds]].points
 
     def above(direction: Direction) -> list[float]:
         other: Direction = "add" if direction == "remove" else "remove"
@@ -119,7 +119,7 @@ def composed_profile(
             most, least = above(direction), below(direction)
         return Recipe("ComposedCurve", (-NODES * spacing, spacing, tuple(most), tuple(least)))
 
-    compositions = sum(count for _, count in found)
+    compositions = sum(curve.compositions for curve in found)
     return ComposedProfile({d: curve(d) for d in directions}, NODES * spacing, spacing, compositions)
 
 

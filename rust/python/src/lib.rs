@@ -15,7 +15,7 @@ use pyaccount_core::pair::exponential_runs;
 use pyaccount_core::pair::public::MOST_WORK;
 use pyaccount_core::participation::worst::worst_rounds as core_worst_rounds;
 use pyaccount_core::pld::answer::Budget;
-use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
+use pyaccount_core::pld::{answer, curve, Answer, Query, Round};
 use pyaccount_core::run::Run;
 use pyaccount_core::series::quotient;
 use pyo3::buffer::PyBuffer;
@@ -50,6 +50,9 @@ struct ProvenInterval {
     nodes: usize,
     transform_length: usize,
     tilt: f64,
+    /// The work that it took, in cells, and whether it is wider because it was not allowed more.
+    work: u64,
+    coarser: bool,
     budget: std::collections::BTreeMap<&'static str, f64>,
 }
 
@@ -88,6 +91,8 @@ impl From<Answer> for ProvenInterval {
             nodes: answer.nodes,
             transform_length: answer.transform_length,
             tilt: answer.tilt,
+            work: 0,
+            coarser: false,
             budget: [
                 ("truncation", truncation),
                 ("other_losses", other_losses),
@@ -183,51 +188,59 @@ fn amplify(
         .collect()
 }
 
-/// Answers several questions in parallel.
+/// Answers several questions in parallel. Each may take `most_work` cells, if that is given.
 #[pyfunction]
-#[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
+#[pyo3(signature = (questions, *, threads = 0, time_limit = None, most_work = None))]
 fn answer_all(
     py: Python<'_>,
     questions: Vec<Question>,
     threads: usize,
     time_limit: Option<f64>,
+    most_work: Option<u64>,
 ) -> PyResult<Vec<ProvenInterval>> {
     let questions: Vec<_> = questions.into_iter().map(convert).collect::<PyResult<_>>()?;
     let time_limit = time_limit.or_else(interruptible::remaining);
-    let answers: Vec<Answer> = interruptible::call(py, threads, time_limit, move |run| {
-        questions.par_iter().map(|(rounds, query, tolerance)| answer(rounds, *query, *tolerance, run)).collect()
-    })?;
-    Ok(answers.into_iter().map(ProvenInterval::from).collect())
+    interruptible::call(py, threads, time_limit, move |run| {
+        let one = |(rounds, query, tolerance): &(Vec<Round>, Query, f64)| {
+            let run = run.counted(most_work);
+            let interval = ProvenInterval::from(answer(rounds, *query, *tolerance, &run)?);
+            Ok(ProvenInterval { work: run.cells(), coarser: run.coarser() && !interval.within_tolerance, ..interval })
+        };
+        questions.par_iter().map(one).collect()
+    })
 }
 
 /// One curve: the rounds of one direction, the values of ε, the relative tolerance, and the δ below which the tolerance
 /// does not apply.
 type CurveQuestion = (Vec<(RoundProfile, u64)>, Vec<f64>, f64, f64);
 
-/// The (lower, upper) points of a curve, and how many compositions they took.
-type CurveAnswer = (Vec<(f64, f64)>, usize);
+/// The (lower, upper) points of a curve, how many compositions and cells they took, and whether some are wider because they
+/// were not allowed more.
+type CurveAnswer = (Vec<(f64, f64)>, usize, u64, bool);
 
-/// Computes several curves in parallel: for each, its (lower, upper) points and how many compositions they took.
+/// Computes several curves in parallel. Each may take `most_work` cells, if that is given.
 #[pyfunction]
-#[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
+#[pyo3(signature = (questions, *, threads = 0, time_limit = None, most_work = None))]
 fn curve_all(
     py: Python<'_>,
     questions: Vec<CurveQuestion>,
     threads: usize,
     time_limit: Option<f64>,
+    most_work: Option<u64>,
 ) -> PyResult<Vec<CurveAnswer>> {
     let questions: Vec<_> = questions
         .into_iter()
         .map(|(rounds, epsilons, tolerance, ignored)| (rounds_of(rounds), epsilons, tolerance, ignored))
         .collect();
     let time_limit = time_limit.or_else(interruptible::remaining);
-    let curves: Vec<DeltaCurve> = interruptible::call(py, threads, time_limit, move |run| {
-        questions
-            .par_iter()
-            .map(|(rounds, epsilons, tolerance, ignored)| curve(rounds, epsilons, *tolerance, *ignored, run))
-            .collect()
-    })?;
-    Ok(curves.into_iter().map(|curve| (curve.points, curve.compositions)).collect())
+    interruptible::call(py, threads, time_limit, move |run| {
+        let one = |(rounds, epsilons, tolerance, ignored): &(Vec<Round>, Vec<f64>, f64, f64)| {
+            let run = run.counted(most_work);
+            let curve = curve(rounds, epsilons, *tolerance, *ignored, &run)?;
+            Ok((curve.points, curve.compositions, run.cells(), run.coarser()))
+        };
+        questions.par_iter().map(one).collect()
+    })
 }
 
 /// Returns the Gram matrix of `rows` vectors of equal length, given as doubles one after the other; see

@@ -247,6 +247,7 @@ impl Spectrum {
             forward
                 .process_with_scratch(&mut input, &mut output, &mut scratch)
                 .map_err(|_| Error::Numerics { reason: "the transform refused its buffers" })?;
+            run.count(length as u64);
             run.check()?;
             let power = Power::new(*n, eta);
             if errors.is_empty() {
@@ -293,6 +294,7 @@ impl Spectrum {
         inverse
             .process_with_scratch(&mut self.values, &mut cyclic, &mut scratch)
             .map_err(|_| Error::Numerics { reason: "the transform refused its buffers" })?;
+        run.count(self.length as u64);
         run.check()?;
         cyclic.rotate_left(position(first, self.length));
         let (mut sum, mut least) = (0.0, 0.0_f64);

@@ -32,14 +32,18 @@ const PICTURED: f64 = 0.06;
 /// If a composition stays wider than requested, it is also used for neighbouring ε where it is no wider than this times
 /// its width at its own ε: other compositions would hardly be narrower there.
 const ATTAINED: f64 = 1.5;
-/// If a composition is wider than this, its neighbours always get their own compositions.
-const NARROW: f64 = 0.1;
+/// If a composition is wider than the first of these, its neighbours always get their own compositions; wider than the second, if
+/// little work was left for it, because others would have even less.
+const NARROW: [f64; 2] = [0.1, 0.5];
+/// If only so much work is left, one composition may take this share of it, and none is made with less than so many cells.
+const SHARES: u64 = 8;
+const LEAST_SHARE: u64 = 1 << 14;
 
 /// Returns δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
 ///
 /// * Guarantee: lower ≤ exact ≤ upper at each ε, and both bounds decrease with ε.
-/// * Precision: the width is at most `tolerance` times the upper bound, except where that is at most `ignored`, or
-///   after [`MOST_COMPOSITIONS`]. Where transforms do not attain it: up to [`PICTURED`] if the tolerance is at least
+/// * Precision: the width is at most `tolerance` times the upper bound, except where that is at most `ignored`, after
+///   [`MOST_COMPOSITIONS`], or where the work that the run may take did not suffice ([`Run::coarser`]). Where transforms do not attain it: up to [`PICTURED`] if the tolerance is at least
 ///   [`PICTURE`], and [`ATTAINED`] times the width that the composition for an ε further left attained there.
 ///
 /// # Errors
@@ -74,23 +78,36 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     let mut next = curve.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
     while next < epsilons.len() && curve.compositions < MOST_COMPOSITIONS {
         run.check()?;
+        let share = run.left().map(|left| left / SHARES);
+        if share.is_some_and(|share| share < LEAST_SHARE) {
+            run.record_coarser();
+            break;
+        }
+        let part = run.counted(share);
         let points = &mut curve.points;
-        let answer = observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
-            for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
-                let (lower, upper) = bounds(epsilon);
-                *point = (point.0.max(lower), point.1.min(upper));
-            }
-        });
+        let answer =
+            observed(rounds, epsilons[next], sharper * tolerance, enough, &part, &mut ordinary, &mut |bounds| {
+                for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
+                    let (lower, upper) = bounds(epsilon);
+                    *point = (point.0.max(lower), point.1.min(upper));
+                }
+            });
         let answer = match answer {
             Err(Error::Unresolved { .. }) => basic::ends(rounds, Query::Delta(epsilons[next]))?,
             answer => answer?,
         };
         curve.compositions += 1;
+        run.count(part.cells());
         let point = &mut curve.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));
         // This ε is done whatever the width is: another composition for it would give the same result.
         let attained = width(*point);
-        let served = if attained <= NARROW { tolerance.max(ATTAINED * attained) } else { tolerance };
+        let coarser = part.coarser() && attained > enough;
+        if coarser {
+            run.record_coarser();
+        }
+        let served =
+            if attained <= NARROW[usize::from(coarser)] { tolerance.max(ATTAINED * attained) } else { tolerance };
         let own = next;
         next += 1;
         while next < epsilons.len() && (width(curve.points[next]) <= served || curve.points[next].1 <= ignored) {

@@ -220,6 +220,8 @@ impl Law {
     /// is computed once.
     fn product(&self, other: &Self, same: bool, edges: &[f64], ignored: f64, highest: f64, run: &Run) -> Result<Self> {
         let mut sums = vec![Sums::default(); edges.len() - 1];
+        let pairs = self.len() as u64 * other.len() as u64;
+        run.count(if same { pairs.div_ceil(2) } else { pairs });
         for (i, (&one, &p)) in self.loss.iter().zip(&self.mass).enumerate() {
             if i % 256 == 0 {
                 run.check()?;

@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
-use crate::run::Run;
+use crate::run::{Run, EVALUATION};
 use crate::special::UNIT_ROUNDOFF;
 
 /// A lattice point with the profile there.
@@ -180,6 +180,7 @@ impl Mesh {
         let mut pending = std::mem::take(&mut self.nodes);
         pending.reverse();
         let mut nodes: Vec<Node> = pending.pop().into_iter().collect();
+        let first = nodes.len() + pending.len();
         while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
             let width = right.index - left.index;
             if width > 1
@@ -197,6 +198,7 @@ impl Mesh {
                 }
             }
         }
+        run.count(EVALUATION * (nodes.len() - first) as u64);
         Ok(Self { nodes, ..self })
     }
 }

@@ -37,6 +37,7 @@ pub mod composition;
 pub mod cumulant;
 pub mod curve;
 pub mod doubling;
+mod effort;
 mod from_upper;
 mod isolated;
 mod largest;

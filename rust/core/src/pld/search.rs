@@ -23,7 +23,7 @@ use crate::run::Run;
 pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
 
 /// The maximum length of a transform: 2²² entries, about 130 MB for one side of one direction.
-const LONGEST: usize = 1 << 22;
+pub(super) const LONGEST: usize = 1 << 22;
 /// The maximum number of profile evaluations for one mesh.
 const MOST_NODES: usize = 1 << 18;
 /// An ε below this is treated as zero: no interval need be narrower than the tolerance times this.
@@ -354,6 +354,10 @@ impl<'a> Search<'a> {
         let (mut previous, mut idle, mut tried) = (f64::INFINITY, 0, None::<(Grid, f64)>);
         let (mut spread, mut focus) = (false, Focus::default());
         for attempt in 0..ATTEMPTS {
+            if best.is_some() && self.no_transform_left() {
+                break;
+            }
+            let longest = self.longest();
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
                 Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
@@ -369,7 +373,7 @@ impl<'a> Search<'a> {
                 spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
                 finest: self.finest(),
                 rounds: self.total,
-                longest: LONGEST,
+                longest,
                 spread,
                 room: focus.room,
             };
@@ -378,7 +382,11 @@ impl<'a> Search<'a> {
             if repeats(&grid) {
                 break;
             }
-            let (grid, meshes) = if grid.limited || grid.length > COSTLY {
+            let cut_short = grid.limited && longest < LONGEST;
+            if cut_short {
+                self.run.record_coarser();
+            }
+            let (grid, meshes) = if (grid.limited || grid.length > COSTLY) && !cut_short {
                 self.coarser(&groups, grid, saddle, &goal, effort, &focus)?
             } else {
                 (grid, self.meshes(&grid, saddle, width, &focus)?)
@@ -623,7 +631,8 @@ impl<'a> Search<'a> {
         let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
         #[allow(clippy::cast_precision_loss)] // a count of groups
         let share = budget / self.rounds.len() as f64;
-        self.graded(Mesh::around(profile, spacing, offset, range), profile, share, MOST_NODES, cost, markov)
+        let limit = self.most_nodes(MOST_NODES);
+        self.graded(Mesh::around(profile, spacing, offset, range), profile, share, limit, cost, markov)
     }
 
     /// Returns a mesh whose cells all cost about the same, and `share` together.

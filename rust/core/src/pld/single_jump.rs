@@ -214,15 +214,14 @@ impl Search<'_> {
         let slope: f64 = self.rounds.iter().map(|r| times(r.count, r.profile.at(epsilon).slope)).sum();
         let hazard = (slope / delta).max(SMALLEST_HAZARD);
         let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
-        let Some(cut) = self.cut(&place, NEGLIGIBLE * self.tolerance * delta)? else {
-            // One jump gives a lower bound on δ in any case.
-            let (lower, upper) = asked.map_or((delta, 1.0), |_| (epsilon, f64::INFINITY));
-            return Ok(Some(Answer { lower, upper, ..Answer::default() }));
-        };
+        // One jump gives a lower bound on δ in any case.
+        let (lower, upper) = asked.map_or((delta, 1.0), |_| (epsilon, f64::INFINITY));
+        let alone = Answer { lower, upper, ..Answer::default() };
+        let Some(cut) = self.cut(&place, NEGLIGIBLE * self.tolerance * delta)? else { return Ok(Some(alone)) };
         place.losses = self.outline(cut.loss);
         let mut best: Option<Answer> = None;
         for pass in 0..PASSES {
-            let bodies = self.bodies(&cut, &place, pass)?;
+            let Some(bodies) = self.bodies(&cut, &place, pass)? else { break };
             let (lower, upper) = (|e: f64| one_jump(self.rounds, e), |e: f64| cut.at_most(&bodies, e));
             seen(&|epsilon| (lower(epsilon), upper(epsilon)));
             let (low, high) = match asked {
@@ -251,7 +250,7 @@ impl Search<'_> {
                 break;
             }
         }
-        Ok(best)
+        Ok(best.or(Some(alone)))
     }
 
     /// Returns the rounds cut where everything except single jumps is at most this much.
@@ -284,10 +283,8 @@ impl Search<'_> {
             let ends = Mesh::around(profile, spacing, 0.0, (extent.0.min(0.0).max(furthest), loss));
             #[allow(clippy::cast_precision_loss)] // estimates
             let share = 0.05 * self.tolerance / self.rounds.len() as f64;
-            let mesh =
-                self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(times(round.count, 1.0)), |_, _, _| {
-                    true
-                })?;
+            let (limit, cost) = (self.most_nodes(MOST_BASE_NODES), place.cost(times(round.count, 1.0)));
+            let mesh = self.graded(ends, profile, share, limit, cost, |_, _, _| true)?;
             let [.., before, last] = mesh.nodes.as_slice() else { return Ok(None) };
             let slope = last.point.slope - last.point.slope_error;
             let (delta, most_slope) = raised(profile, last.epsilon);
@@ -321,8 +318,10 @@ impl Search<'_> {
         Outline::of(atoms)
     }
 
-    /// Returns the law of the losses of all bodies, from above.
-    fn bodies(&self, cut: &Cut, place: &Place, pass: u32) -> Result<Law> {
+    /// Returns the law of the losses of all bodies, from above; `None` if too little work is left.
+    fn bodies(&self, cut: &Cut, place: &Place, pass: u32) -> Result<Option<Law>> {
+        let atoms: Vec<usize> = cut.kinds.iter().map(|kind| kind.body.len()).collect();
+        let Some(cells) = self.affordable(&atoms, (CELLS.0 << pass, CELLS.1 << pass)) else { return Ok(None) };
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| times(r.count, e.0.min(0.0))).sum();
         let jump: f64 = cut.kinds.iter().map(|kind| times(kind.count, kind.jump())).sum();
         #[allow(clippy::cast_precision_loss)] // a count of groups
@@ -331,11 +330,11 @@ impl Search<'_> {
             budget: 0.2 * self.tolerance * 0.25_f64.powi(i32::try_from(pass).unwrap_or(0)) / cut.kinds.len() as f64,
             // Infinite losses of bodies count only together with a jump.
             ignored: (1e-3 * self.tolerance * place.log_delta.exp() / (self.total * jump)).min(1e-9),
-            cells: (CELLS.0 << pass, CELLS.1 << pass),
+            cells,
             highest: place.epsilon - cut.loss - common,
         };
         let kinds = cut.kinds.iter().map(|kind| (&kind.body, kind.count));
-        Law::of_all(kinds, &care, self.run)?.ok_or(Error::Numerics { reason: "no rounds were composed" })
+        Law::of_all(kinds, &care, self.run)?.map(Some).ok_or(Error::Numerics { reason: "no rounds were composed" })
     }
 }
 

@@ -134,17 +134,19 @@ impl Search<'_> {
     }
 
     /// Returns the laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`,
-    /// with this minimum and maximum number of cells; `None` if errors leave nothing.
+    /// with this minimum and maximum number of cells; `None` if errors leave nothing, or if too little work is left.
     fn laws(&self, place: &Place, budget: f64, cells: (u32, u32)) -> Result<Option<(Law, Law)>> {
-        let finest = self.finest();
+        let (finest, limit) = (self.finest(), self.most_nodes(MOST_BASE_NODES));
         let mut ones = Vec::with_capacity(self.rounds.len());
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
             let profile = round.profile.as_ref();
             let ends = Mesh::around(profile, exact_spacing(finest), 0.0, extent);
             #[allow(clippy::cast_precision_loss)] // estimates
             let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
-            ones.push(self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(count), |_, _, _| true)?);
+            ones.push(self.graded(ends, profile, share, limit, place.cost(count), |_, _, _| true)?);
         }
+        let nodes: Vec<usize> = ones.iter().map(|mesh| mesh.nodes.len()).collect();
+        let Some(cells) = self.affordable(&nodes, cells) else { return Ok(None) };
         #[allow(clippy::cast_precision_loss)] // an estimate
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| r.count as f64 * e.0.min(0.0)).sum();
         let care = Care {
