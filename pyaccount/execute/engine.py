@@ -88,7 +88,7 @@ class _Worst(NamedTuple):
     work: int
 
 
-class Curve(NamedTuple):
+class CurveAnswer(NamedTuple):
     """Bounds on δ at many ε, and what they took."""
 
     #: (lower, upper) for each ε.
@@ -133,7 +133,7 @@ class Engine:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         #: The curves computed so far. Risks ask twice for those of a mechanism whose bounds are attained.
-        self._curves: dict[_CurveAsked, Curve] = {}
+        self._curves: dict[_CurveAsked, CurveAnswer] = {}
         self._allowance: Allowance | None = None
         #: The number of compositions finished so far.
         self.compositions = 0
@@ -204,7 +204,7 @@ class Engine:
 
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
-    ) -> list[Curve]:
+    ) -> list[CurveAnswer]:
         """Return proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
 
         They are as narrow as the relative tolerance where δ is above `ignored`. A curve that was computed before is not
@@ -224,7 +224,7 @@ class Engine:
                 ([(r.part.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored) for one in new
             ]
             curves = [
-                Curve(*curve)
+                CurveAnswer(*curve)
                 for curve in _core.curve_all(
                     asked, threads=self._threads, time_limit=self._remaining(), most_work=most_work
                 )
@@ -276,7 +276,7 @@ class Engine:
         return remaining
 
 
-def _highest(curves: Sequence[Curve]) -> Curve:
+def _highest(curves: Sequence[CurveAnswer]) -> CurveAnswer:
     """Return the maximum of several curves at each ε, and what all of them took."""
     if len(curves) == 1:
         return curves[0]
@@ -284,7 +284,7 @@ def _highest(curves: Sequence[Curve]) -> Curve:
         (max(lower for lower, _ in bounds), max(upper for _, upper in bounds))
         for bounds in zip(*(curve.points for curve in curves), strict=True)
     ]
-    return Curve(
+    return CurveAnswer(
         points,
         sum(curve.compositions for curve in curves),
         sum(curve.work for curve in curves),
