@@ -55,9 +55,9 @@ __all__ = [
 
 #: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
-#: A profile with its curve may take this many times the work of its guarantee, and in any case this many cells: those of about
-#: 600 transforms of 8192 points on each side, so that a guarantee that needed no composition has a profile too.
-PROFILE_WORK, LEAST_PROFILE_WORK = 10, 1 << 24
+#: A profile with its curve may take this many times the work of its guarantee, and in any case this many cells, which take
+#: about a second: a guarantee that took no composition has a profile too, and usual profiles are as narrow as asked for.
+PROFILE_WORK, LEAST_PROFILE_WORK = 10, 1 << 25
 
 
 class DirectionInterval(NamedTuple):

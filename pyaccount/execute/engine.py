@@ -111,9 +111,9 @@ class Allowance:
     #: Whether some answer is wider because no more work was allowed.
     coarser: bool = False
 
-    def each(self, number: int) -> int:
-        """Return how much each of so many questions may take: an equal share of three quarters of what is left."""
-        return 3 * max(0, self.most - self.taken) // (4 * max(1, number))
+    def each(self, number: int, quarters: int) -> int:
+        """Return how much each of so many questions may take: an equal share of so many quarters of what is left."""
+        return quarters * max(0, self.most - self.taken) // (4 * max(1, number))
 
 
 class _CurveAsked(NamedTuple):
@@ -181,26 +181,34 @@ class Engine:
     def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
         """Return the intervals of single compositions: from the largest loss if that suffices, else from the core."""
         settled = [_beyond(*one) for one in wanted]
-        allowance = self._allowance
-        with self._counting():
-            asked = _core.answer_all(
-                [
-                    ([(r.part.build(), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
-                    for (rounds, q), known in zip(wanted, settled, strict=True)
-                    if known is None
-                ],
-                threads=self._threads,
-                time_limit=self._remaining(),
-                most_work=None if allowance is None else allowance.each(settled.count(None)),
-            )
+        items = [one for one, known in zip(wanted, settled, strict=True) if known is None]
+        asked = self._composed(items)
+        if self._allowance is not None:
+            # Most questions take less than their share, so those for which it did not suffice are asked again for what is left.
+            coarse = [k for k, interval in enumerate(asked) if interval.coarser]
+            for k, interval in zip(coarse, self._composed([items[k] for k in coarse]), strict=True):
+                asked[k] = interval if interval.upper - interval.lower <= asked[k].upper - asked[k].lower else asked[k]
+            self._allowance.coarser |= any(interval.coarser for interval in asked)
         self.compositions += len(wanted)
-        if allowance is not None:
-            allowance.taken += sum(interval.work for interval in asked)
-            allowance.coarser |= any(interval.coarser for interval in asked)
         rest = iter(asked)
         return [
             _capped(next(rest), *one) if known is None else known for one, known in zip(wanted, settled, strict=True)
         ]
+
+    def _composed(self, items: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
+        """Return the core's intervals, each with an equal share of the work that is allowed."""
+        if not items:
+            return []
+        with self._counting():
+            asked = _core.answer_all(
+                [([(r.part.build(), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance) for rounds, q in items],
+                threads=self._threads,
+                time_limit=self._remaining(),
+                most_work=None if self._allowance is None else self._allowance.each(len(items), 2),
+            )
+        if self._allowance is not None:
+            self._allowance.taken += sum(interval.work for interval in asked)
+        return asked
 
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
@@ -212,7 +220,7 @@ class Engine:
         """
         allowance = self._allowance
         different = len({(one, tuple(epsilons)) for rounds, epsilons in items for one in compositions(rounds)})
-        most_work = None if allowance is None else allowance.each(different)
+        most_work = None if allowance is None else allowance.each(different, 3)
         single = [
             _CurveAsked(one, tuple(epsilons), tolerance, ignored, most_work)
             for rounds, epsilons in items

@@ -36,7 +36,7 @@ const ATTAINED: f64 = 1.5;
 /// little work was left for it, because others would have even less.
 const NARROW: [f64; 2] = [0.1, 0.5];
 /// If only so much work is left, one composition may take this share of it, and none is made with less than so many cells.
-const SHARES: u64 = 8;
+const SHARES: u64 = 4;
 const LEAST_SHARE: u64 = 1 << 14;
 
 /// Returns δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.

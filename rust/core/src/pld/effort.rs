@@ -33,11 +33,11 @@ impl Search<'_> {
         none
     }
 
-    /// Returns the maximum number of nodes of a round's mesh, at most `limit`: the meshes of all rounds take at most an eighth of the
+    /// Returns the maximum number of nodes of a round's mesh, at most `limit`: the meshes of all rounds take at most half of the
     /// remaining work.
     pub(super) fn most_nodes(&self, limit: usize) -> usize {
         let Some(left) = self.run.left() else { return limit };
-        let nodes = (left / (8 * EVALUATION * self.rounds.len() as u64)).max(FEWEST_NODES);
+        let nodes = (left / (2 * EVALUATION * self.rounds.len() as u64)).max(FEWEST_NODES);
         usize::try_from(nodes).map_or(limit, |nodes| nodes.min(limit))
     }
 

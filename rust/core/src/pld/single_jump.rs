@@ -401,7 +401,7 @@ mod tests {
                 for cut in [0.2, 0.5, 0.9].map(|share| share * epsilon) {
                     let place = Place { epsilon, reach: 0.0, hazard: 1.0, log_delta: exact.ln(), losses: None };
                     let cut = search.cut_at(cut, &place).unwrap().unwrap();
-                    let upper = cut.at_most(&search.bodies(&cut, &place, 0).unwrap(), epsilon);
+                    let upper = cut.at_most(&search.bodies(&cut, &place, 0).unwrap().unwrap(), epsilon);
                     assert!(upper >= exact * (1.0 - 1e-7), "{epsilon} {}: {upper:e} {exact:e}", cut.loss);
                 }
             }
