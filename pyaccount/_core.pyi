@@ -227,6 +227,19 @@ class RoundProfile:
         They are equal where the loss follows from the numbers of the profile, read as decimals, without a logarithm.
         """
 
+    def divergence(self, order: float) -> Fraction | None:
+        """An upper bound on the Rényi divergence D_a(P‖Q), in nats; None if none is known.
+
+        It is a bound on that of every pair that the profile bounds, in its direction. The order a is greater than 1 and taken as
+        its decimal. Raises `DomainError` for another order, and as every interruptible call.
+        """
+
+    def concentration(self) -> Fraction | None:
+        """A ρ such that D_a(P‖Q) ≤ aρ for every order a > 1; None if none is known."""
+
+    def gaussian_square(self) -> Fraction | None:
+        """μ² for a μ such that N(μ, 1) against N(0, 1) dominates the pair; None if none is known."""
+
     def mass_at_infinity(self) -> float:
         """A lower bound on the probability of an infinite loss, the limit of δ(ε) for large ε."""
 

@@ -122,10 +122,10 @@ class RoundsOfKind(NamedTuple):
         sides = (self.remove,) if self.remove == self.add else (self.remove, self.add)
         return tuple(tuple(flattened(side)) for side in sides)
 
-    def pure(self, part: Part) -> float | None:
-        """Return an ε such that the mechanism of this profile is ε-DP in both directions; None if none is known.
+    def pure(self, part: Part) -> Part | None:
+        """Return the profile of pure ε for an ε of this mechanism in both directions; None if none is known.
 
-        It is the larger one of the largest losses of the profile and of its reversal. A bound whose reversal is not known has
+        ε is the larger one of the largest losses of the profile and of its reversal. A bound whose reversal is not known has
         another one as its partner in the other direction. Which one is not recorded, so the largest loss of all such profiles is
         used; a phase usually has one.
         """
@@ -133,7 +133,7 @@ class RoundsOfKind(NamedTuple):
         both = [part, reversal] if reversal is not None else self._without_reversal()
         losses = [_at_most(one) for one in both]
         known = [loss for loss in losses if loss is not None]
-        return max(known) if len(known) == len(losses) else None
+        return Part("guarantees", (((max(known), 0.0),),)) if len(known) == len(losses) else None
 
     def _without_reversal(self) -> list[Part]:
         """Return the profiles of both directions whose reversals are not known."""
@@ -272,3 +272,12 @@ _WORDS = {
 def words_of(part: Part, body: Body) -> str:
     """Return what has no bound, in words for a refusal."""
     return _WORDS.get(part.constructor, f"{body.sampler.kind} sampling")
+
+
+def why(part: Part) -> str:
+    """Explain why there is no bound on a divergence, if there is a reason to give."""
+    if part.constructor == "guarantees":
+        return ": with a δ above 0 its divergences may be infinite"
+    if part.constructor == "renyi":
+        return ": no divergence of this order or a larger one is stated"
+    return ""

@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.filters.base import released, words_of
-from pyaccount.filters.divergences import divergence
 from pyaccount.filters.logs import log_sum
-from pyaccount.filters.renyi import INSTEAD
+from pyaccount.filters.renyi import INSTEAD, divergence
 from pyaccount.filters.sums import sum_up
 
 if TYPE_CHECKING:

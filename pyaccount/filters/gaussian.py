@@ -11,20 +11,16 @@ exp(B(μ²) − μ²/2), which is a function of B(μ²), and B(μ²) has the law
 against N(0, 1). ∎ The bound is attained by one entry with μ, so nothing is lost by choosing adaptively.
 
 **Which entries.** Gaussian noise without sampling (any matrix, any order of the records: it is one Gaussian pair), a
-`stated` μ, and everything with a pure ε. A mechanism that is ε-DP is μ-GDP for Φ(−μ/2) = 1/(1 + e^ε): its trade-off function
-is at least the one with straight lines from (0, 1) to (c, c) to (1, 0), c = 1/(1 + e^ε) (Dong, Roth & Su 2022, Proposition
-2.5). The trade-off function of N(μ, 1) against N(0, 1) is convex, has the same ends, and passes through (c, c), so it is
-below both lines. Entries with a δ, sampled rounds, discrete Gaussian noise and mechanisms that are known by Rényi
-divergences are μ-GDP for no useful μ, or for none.
+`stated` μ, and everything with a pure ε, which is μ-GDP for Φ(−μ/2) = 1/(1 + e^ε): the profiles of the core say for which μ
+they are. Entries with a δ, sampled rounds, discrete Gaussian noise and mechanisms that are known by Rényi divergences are
+μ-GDP for no useful μ, or for none.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
@@ -41,8 +37,6 @@ INSTEAD = (
     "Use a Rényi filter (orders that are fixed beforehand), or a filter in (ε, δ) terms, for such entries: the whole budgets of "
     "two filters compose"
 )
-#: A bound on the relative error of erf, and of erfc where it is at least 1e-300, with the few operations beside it.
-_UNITS = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,41 +73,8 @@ class GaussianFilter(AdditiveFilter):
 
 
 def _square(part: Part, kind: RoundsOfKind) -> Fraction | None:
-    """Return μ² of a profile; None if no Gaussian pair is known to be less private.
-
-    Numbers are taken as the decimals that documents show, as in `plan.largest_loss`.
-    """
-    match part.constructor, part.arguments:
-        case "gaussian", (int() | float() as sensitivity, int() | float() as noise):
-            return (Fraction(repr(sensitivity)) / Fraction(repr(noise))) ** 2
-        case "exponential_runs", (int() | float() as bound, int() | float() as runs):
-            return int(runs) * Fraction(mu_of_pure(bound)) ** 2
-    epsilon = kind.pure(part)
-    mu = math.inf if epsilon is None else mu_of_pure(epsilon)
-    return None if mu == math.inf else Fraction(mu) ** 2
-
-
-def mu_of_pure(epsilon: float) -> float:
-    """Return a μ such that every ε-DP mechanism is μ-GDP: Φ(−μ/2) ≤ 1/(1 + e^ε), rounded up.
-
-    It is about √(π/2)·ε for small ε. It is infinite if the tail is beyond the doubles, from about ε = 690 on.
-    """
-    if epsilon <= 0.0:
-        return 0.0
-    if epsilon < 1.0:
-        # The same condition as 2Φ(μ/2) − 1 ≥ (e^ε − 1)/(e^ε + 1), which keeps its digits.
-        distance = math.tanh(epsilon / 2.0) * (1.0 + _UNITS)
-        # The series of the inverse of erf has positive terms only, so its first two start below, by less than a step of the
-        # search. Beside ½, a small distance would lose its digits.
-        small = math.sqrt(2.0 * math.pi) * distance * (1.0 + math.pi * distance * distance / 12.0)
-        mu = small if distance < 1e-3 else 2.0 * NormalDist().inv_cdf(0.5 + distance / 2.0)
-        while math.erf(mu / math.sqrt(8.0)) * (1.0 - _UNITS) < distance:
-            mu = max(mu, epsilon) * (1.0 + _UNITS)
-        return mu
-    tail = math.exp(-epsilon) / (1.0 + math.exp(-epsilon)) * (1.0 - _UNITS)
-    if tail < 1e-300:
-        return math.inf
-    mu = -2.0 * NormalDist().inv_cdf(tail)
-    while 0.5 * math.erfc(mu / math.sqrt(8.0)) * (1.0 + _UNITS) > tail:
-        mu *= 1.0 + _UNITS
-    return mu
+    """Return μ² of a profile; None if no Gaussian pair is known to be less private."""
+    known = part.build().gaussian_square()
+    if known is None and (pure := kind.pure(part)) is not None:
+        known = pure.build().gaussian_square()
+    return known

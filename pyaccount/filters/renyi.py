@@ -9,22 +9,20 @@ of the list at once, as the filter stops for the first that is used up, and with
 directions. ∎ An order that is not in the list is not bounded, except by the orders in the list: choosing the best order
 after looking needs a mean over orders (`mixture`).
 
-For zCDP the list has all orders, and Σ ρ_i ≤ ρ suffices: ρ_i(a) ≤ aρ_i. A pure ε is ε²/2-zCDP (Bun & Steinke 2016,
-arXiv:1605.02065, Proposition 1.4), and a loss of range r is r²/8-zCDP (Cesar & Rogers 2021, arXiv:2004.07223, by Hoeffding's
-lemma).
+For zCDP the list has all orders, and Σ ρ_i ≤ ρ suffices: ρ_i(a) ≤ aρ_i. What ρ_i(a) and ρ_i are, the profiles of the core
+say, in their direction.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.errors import DomainError
-from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
-from pyaccount.filters.divergences import divergence
+from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, why, words_of
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -54,18 +52,18 @@ def _worst(phase: PricedPhase, order: float) -> Fraction:
 
     def reason(part: Part) -> str:
         what = words_of(part, phase.body)
-        return f"the Rényi divergence of order {shortest(order)} of {what}{_why(part)}. {INSTEAD}"
+        return f"the Rényi divergence of order {shortest(order)} of {what}{why(part)}. {INSTEAD}"
 
     return phase.worst(lambda part, _: divergence(part, order), reason)
 
 
-def _why(part: Part) -> str:
-    """Explain why there is no bound, if there is a reason to give."""
-    if part.constructor == "guarantees":
-        return ": with a δ above 0 its divergences may be infinite"
-    if part.constructor == "renyi":
-        return ": no divergence of this order or a larger one is stated"
-    return ""
+@lru_cache(maxsize=4096)
+def divergence(part: Part, order: float) -> Fraction | None:
+    """Return an upper bound on the Rényi divergence of a profile at an order, in nats; None if none is known.
+
+    The profile has a direction, and so has the divergence. Orders are greater than 1, and taken as their decimals.
+    """
+    return part.build().divergence(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +140,7 @@ class ConcentratedFilter(AdditiveFilter):
 
 def _concentrated(part: Part, kind: RoundsOfKind) -> Fraction | None:
     """Return ρ of a profile; None if none is known."""
-    match part.constructor, part.arguments:
-        case (("gaussian" | "discrete_gaussian"), (int() | float() as shift, int() | float() as noise)):
-            return (Fraction(repr(shift)) / Fraction(repr(noise))) ** 2 / 2
-        case "zcdp", (int() | float() as rho,):
-            return Fraction(repr(rho))
-        case "exponential", (int() | float() as bound,):
-            return Fraction(repr(bound)) ** 2 / 8
-        case "exponential_runs", (int() | float() as bound, int() | float() as runs):
-            return int(runs) * Fraction(repr(bound)) ** 2 / 8
-    epsilon = kind.pure(part)
-    return None if epsilon is None else Fraction(repr(epsilon)) ** 2 / 2
+    known = part.build().concentration()
+    if known is None and (pure := kind.pure(part)) is not None:
+        known = pure.build().concentration()
+    return known

@@ -1,4 +1,4 @@
-"""Facts that bound privacy (the largest loss, the reversal) are those of the core's profiles, in their direction."""
+"""Facts that bound privacy (loss, reversal, divergences and what bounds them) are those of the core's profiles, directed."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_filters_charge_randomized_response_for_both_directions(keep: float, val
             assert of_gaussian >= answers - 1e-12
 
 
-#: Modules that match on the names of profiles, and why they may: none derives a largest loss or a symmetry from them.
+#: Modules that match on the names of profiles, and why they may: none derives a fact that bounds privacy from them.
 MATCHING = {
     "plan/rounds.py": "makes profiles, and merges rounds that are Gaussian, of bounded range, or known by divergences",
     "plan/alike.py": "groups nearly alike rounds",
@@ -188,10 +188,6 @@ MATCHING = {
     "filters/base.py": "words of refusals, and composed rounds one by one",
     "filters/choosing.py": "chooses the Gaussian filter for Gaussian rounds",
     "filters/cut.py": "rounds whose divergences are stated have no losses to cut",
-    "filters/gaussian.py": "μ of Gaussian rounds and of runs of bounded range",
-    "filters/renyi.py": "ρ of Gaussian rounds and of runs of bounded range",
-    "filters/divergences.py": "divergences in closed form",
-    "filters/profiles.py": "the Gaussian pair that dominates the tail of a loss",
 }
 
 

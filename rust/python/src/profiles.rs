@@ -10,13 +10,14 @@ use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::discrete_gaussian::DiscreteGaussian;
 use pyaccount_core::pair::discrete_laplace::DiscreteLaplace;
 use pyaccount_core::pair::exponential::Exponential;
-use pyaccount_core::pair::exponential_runs;
+use pyaccount_core::pair::exponential_runs::{self, ExponentialRuns};
 use pyaccount_core::pair::gaussian::GaussianPair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
+use pyaccount_core::pair::moments::divergence;
 use pyaccount_core::pair::opposed::Opposed;
+use pyaccount_core::pair::poisson::PoissonPair;
 use pyaccount_core::pair::public::PublicParticipation;
-use pyaccount_core::pair::rare::poisson;
 use pyaccount_core::pair::renyi;
 use pyaccount_core::pair::selection::{selection, Runs};
 use pyaccount_core::pair::sometimes::Sometimes;
@@ -57,7 +58,7 @@ impl RoundProfile {
 }
 
 /// The last profiles of several mechanisms of bounded range, by the range and the number of runs.
-static EXPONENTIAL_RUNS: Kept<(f64, u64), Arc<Tabulated>> = Kept::new();
+static EXPONENTIAL_RUNS: Kept<(f64, u64), Arc<ExponentialRuns>> = Kept::new();
 
 pub fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
     match name {
@@ -85,7 +86,7 @@ impl RoundProfile {
         two_sided: bool,
         reverse: bool,
     ) -> PyResult<Self> {
-        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse).map(Self).map_err(raise)
+        Self::of(PoissonPair::new(group_size, sampling_probability, noise_multiplier, two_sided, reverse))
     }
 
     /// Returns Σ_j p_j N(shift·j, σ²) against N(0, σ²), where p is the law of how often a group is drawn.
@@ -348,6 +349,22 @@ impl RoundProfile {
     /// Returns lower and upper bounds on the largest loss as fractions; None if it is infinite or unknown.
     fn largest_loss(&self) -> Option<(BigRational, BigRational)> {
         self.0.exact_largest_loss().map(|loss| (loss.at_least, loss.at_most))
+    }
+
+    /// Returns an upper bound on the Rényi divergence of an order as a fraction, in nats; None if none is known.
+    fn divergence(&self, py: Python<'_>, order: f64) -> PyResult<Option<BigRational>> {
+        let profile = Arc::clone(&self.0);
+        interruptible::call(py, 0, interruptible::remaining(), move |run| divergence(profile.as_ref(), order, run))
+    }
+
+    /// Returns a ρ as a fraction such that the divergence of every order a is at most aρ; None if none is known.
+    fn concentration(&self) -> Option<BigRational> {
+        self.0.concentration()
+    }
+
+    /// Returns μ² as a fraction for a μ whose Gaussian pair dominates this one; None if none is known.
+    fn gaussian_square(&self) -> Option<BigRational> {
+        self.0.gaussian_square()
     }
 
     /// Returns a lower bound on the probability of an infinite loss, the limit of δ(ε) for large ε.

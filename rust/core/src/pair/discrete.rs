@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::pair::moments::{log_sum, ABSOLUTE};
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
 /// Two laws on the same finite set: δ(ε) = Σ_i (p_i − e^ε q_i)_+.
@@ -132,6 +134,23 @@ impl Profile for DiscretePair {
 
     fn reversal(&self) -> Reversal {
         Reversal::Other(Arc::new(self.reversed()))
+    }
+
+    /// Returns ln Σ p^a q^{1−a}; `None` where P has mass that Q does not have, which makes it infinite.
+    fn log_moment(&self, order: f64, _run: &Run) -> Result<Option<f64>> {
+        let (mut terms, mut size) = (Vec::with_capacity(self.outcomes.len()), 0.0_f64);
+        for &(p, q) in self.outcomes.iter().filter(|outcome| outcome.0 > 0.0) {
+            if q == 0.0 {
+                return Ok(None);
+            }
+            size = size.max(p.ln().abs() + q.ln().abs());
+            terms.push(order * p.ln() + (1.0 - order) * q.ln());
+        }
+        // The error of each probability is as many units of rounding as there are outcomes: it was divided by their sum.
+        #[allow(clippy::cast_precision_loss)] // a count of outcomes
+        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64) + self.relative_error;
+        let error = 2.0 * order * (1.01 * relative + 8.0 * UNIT_ROUNDOFF * (1.0 + size));
+        Ok(Some((log_sum(&terms) + error + ABSOLUTE).max(0.0)))
     }
 }
 

@@ -19,6 +19,7 @@
 //! Outcomes beyond 40σ have a probability below e^{−800} together.
 
 use crate::error::{Error, Result};
+use crate::exact::{decimal, Rational};
 use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -170,12 +171,29 @@ impl Profile for DiscreteGaussian {
     fn reversal(&self) -> Reversal {
         Reversal::Same
     }
+
+    /// Returns ad²/2σ², the divergence of Gaussian noise, which is no smaller (Canonne, Kamath & Steinke 2020).
+    ///
+    /// E_Q[(P/Q)^a] = e^{a(a−1)d²/2σ²}·Σ_x e^{−(x − ad)²/2σ²}/Σ_x e^{−x²/2σ²}, and by Poisson summation the sum over the integers
+    /// is largest where they are centred.
+    fn exact_divergence(&self, order: f64) -> Option<Rational> {
+        self.concentration().map(|rho| decimal(order) * rho)
+    }
+
+    /// Returns d²/2σ².
+    fn concentration(&self) -> Option<Rational> {
+        let shift = decimal(self.shift) / decimal(self.sigma);
+        Some(&shift * &shift / Rational::from_integer(2.into()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use num_traits::ToPrimitive;
+
     use super::*;
     use crate::pair::gaussian::GaussianPair;
+    use crate::run::Run;
 
     /// Returns δ(ε), and P of the losses above ε, by summing over all outcomes.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // small integers
@@ -241,5 +259,27 @@ mod tests {
         }
         assert!(DiscreteGaussian::new(0, 1.0).is_err() && DiscreteGaussian::new(1, 1e-3).is_err());
         assert!(DiscreteGaussian::new(1, f64::NAN).is_err() && DiscreteGaussian::new(1, 1e6).is_err());
+    }
+
+    #[test]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // small integers
+    fn divergences_are_above_those_of_all_outcomes() {
+        for (d, sigma) in [(1_i32, 0.3_f64), (1, 1.0), (2, 1.5), (5, 4.0)] {
+            let profile = DiscreteGaussian::new(u64::from(d.unsigned_abs()), sigma).unwrap();
+            for a in [1.1, 2.0, 3.7, 8.0] {
+                let reach = (40.0 * sigma) as i32 + 20 * d;
+                let log = |x: i32| -f64::from(x * x) / (2.0 * sigma * sigma);
+                let whole: f64 = (-reach..=reach).map(|x| log(x).exp()).sum();
+                let sum: f64 = (-reach..=reach).map(|x| (a * log(x - d) + (1.0 - a) * log(x)).exp()).sum();
+                let (found, exact) = (profile.log_moment(a, &Run::default()).unwrap().unwrap(), (sum / whole).ln());
+                assert!(found >= exact * (1.0 - 1e-12), "{d} {sigma} {a} {found} {exact}");
+                let rho = profile.concentration().and_then(|rho| rho.to_f64()).unwrap();
+                assert!(exact / (a - 1.0) <= a * rho * (1.0 + 1e-12), "{d} {sigma} {a}");
+                // Where a·d is an integer, the bound is attained.
+                if a.fract() == 0.0 {
+                    assert!(found <= exact * (1.0 + 1e-12), "{d} {sigma} {a} {found} {exact}");
+                }
+            }
+        }
     }
 }

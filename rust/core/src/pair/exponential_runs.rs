@@ -50,9 +50,13 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::exact::{decimal, Rational};
+use crate::exact::{decimal, Enclosure, Rational};
+use crate::pair::exponential;
+use crate::pair::moments::RELATIVE;
+use crate::pair::pure;
 use crate::pair::renyi::zcdp_bound;
 use crate::pair::tabulated::Tabulated;
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -72,6 +76,60 @@ const LEAST_RANGE: f64 = 1e-100;
 const PER_TASK: usize = 64;
 /// Points of the bound beyond the nodes on the range of one run.
 const BEYOND: f64 = 8.0;
+
+/// Several mechanisms of one bounded range: an upper bound on their profile, in both directions.
+///
+/// * Guarantee: that of [`runs`].
+#[derive(Debug, Clone)]
+pub struct ExponentialRuns {
+    profile: Tabulated,
+    range: f64,
+    runs: u64,
+}
+
+impl ExponentialRuns {
+    /// Returns the number of runs, as a rational number.
+    fn count(&self) -> Rational {
+        Rational::from_integer(self.runs.into())
+    }
+}
+
+impl Profile for ExponentialRuns {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        self.profile.at_within(epsilon, bracket)
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.profile.delta_at_infinity()
+    }
+
+    fn largest_loss(&self) -> LargestLoss {
+        self.profile.largest_loss()
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        self.profile.exact_largest_loss()
+    }
+
+    fn reversal(&self) -> Reversal {
+        self.profile.reversal()
+    }
+
+    /// Divergences of adaptively chosen runs add up, as in every composition, and so do the squares of μ.
+    fn log_moment(&self, order: f64, _run: &Run) -> Result<Option<f64>> {
+        #[allow(clippy::cast_precision_loss)] // at most 512
+        let runs = self.runs as f64;
+        Ok(Some(runs * exponential::log_moment(self.range, order) * (1.0 + RELATIVE)))
+    }
+
+    fn concentration(&self) -> Option<Rational> {
+        Some(self.count() * exponential::concentration(self.range))
+    }
+
+    fn gaussian_square(&self) -> Option<Rational> {
+        pure::gaussian_square(self.range).map(|square| self.count() * square)
+    }
+}
 
 /// Returns how many ranges the nodes cover: the mean, at most kr²/8, and some standard deviations, at most √k·r/2 each.
 fn reach(range: f64, runs: f64) -> f64 {
@@ -120,7 +178,7 @@ pub fn most_runs(range: f64) -> u64 {
 /// # Errors
 /// [`Error::Domain`] unless the range is at least 1e-100 and finite, and the number of runs between 1 and [`most_runs`];
 /// as [`Run::check`].
-pub fn runs(range: f64, runs: u64, run: &Run) -> Result<Tabulated> {
+pub fn runs(range: f64, runs: u64, run: &Run) -> Result<ExponentialRuns> {
     if !(range >= LEAST_RANGE && range.is_finite()) {
         return Err(Error::Domain { name: "range", value: range, allowed: "at least 1e-100 and finite" });
     }
@@ -158,7 +216,8 @@ pub fn runs(range: f64, runs: u64, run: &Run) -> Result<Tabulated> {
     points.retain(|point| point.0 < top);
     points.push((top, 0.0));
     let exact = decimal(range) * Rational::from_integer(runs.into());
-    Ok(Tabulated::guarantees(&points)?.ending_at(exact))
+    let profile = Tabulated::guarantees(&points)?.ending_at(exact);
+    Ok(ExponentialRuns { profile, range, runs })
 }
 
 /// The values of an upper bound at the nodes, and what does not change from step to step.
@@ -295,9 +354,8 @@ mod tests {
     use super::*;
     use crate::pair::exponential::Exponential;
     use crate::pair::renyi::zcdp;
-    use crate::pair::Profile;
 
-    fn profile(range: f64, count: u64) -> Tabulated {
+    fn profile(range: f64, count: u64) -> ExponentialRuns {
         runs(range, count, &Run::default()).unwrap()
     }
 
@@ -360,7 +418,7 @@ mod tests {
     #[test]
     fn more_runs_reveal_more_and_never_more_than_zcdp() {
         for range in [0.01, 0.5, 3.0] {
-            let mut before: Option<Tabulated> = None;
+            let mut before: Option<ExponentialRuns> = None;
             for count in [2, 3, 8, 40, 130] {
                 let now = profile(range, count);
                 #[allow(clippy::cast_precision_loss)] // at most 130

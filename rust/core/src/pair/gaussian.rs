@@ -7,7 +7,9 @@
 //! since they fall with t.
 
 use crate::error::{Error, Result};
+use crate::exact::{decimal, Rational};
 use crate::pair::mixture::MixturePair;
+use crate::pair::moments::rounded_shift;
 use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -19,6 +21,8 @@ use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation,
 /// * Source: Balle & Wang 2018, Theorem 8, for the profile.
 #[derive(Debug, Clone)]
 pub struct GaussianPair {
+    sensitivity: f64,
+    noise_multiplier: f64,
     /// c = sensitivity/σ.
     shift: f64,
     /// The same pair as a mixture of one component, where c is at most [`ORDINARY`].
@@ -51,7 +55,13 @@ impl GaussianPair {
         }
         let ordinary =
             if shift <= ORDINARY { Some(MixturePair::gaussian(sensitivity, noise_multiplier)?) } else { None };
-        Ok(Self { shift, ordinary })
+        Ok(Self { sensitivity, noise_multiplier, shift, ordinary })
+    }
+
+    /// Returns c² of the decimals.
+    fn square(&self) -> Rational {
+        let shift = decimal(self.sensitivity) / decimal(self.noise_multiplier);
+        &shift * &shift
     }
 }
 
@@ -111,5 +121,24 @@ impl Profile for GaussianPair {
     /// The two laws are mirror images.
     fn reversal(&self) -> Reversal {
         Reversal::Same
+    }
+
+    /// Returns ac²/2, which is D_a exactly: E_Q[(P/Q)^a] = E e^{a(cZ − c²/2)} = e^{a(a−1)c²/2}, Z standard normal.
+    fn exact_divergence(&self, order: f64) -> Option<Rational> {
+        self.concentration().map(|rho| decimal(order) * rho)
+    }
+
+    fn dominating_shift(&self) -> Option<f64> {
+        Some(rounded_shift(self.shift))
+    }
+
+    /// Returns c²/2.
+    fn concentration(&self) -> Option<Rational> {
+        Some(self.square() / Rational::from_integer(2.into()))
+    }
+
+    /// Returns c²: the pair is its own bound.
+    fn gaussian_square(&self) -> Option<Rational> {
+        Some(self.square())
     }
 }

@@ -330,6 +330,11 @@ impl Profile for Hull {
             None => unknown(epsilon),
         }
     }
+
+    /// Returns the smallest shift of all pieces, since all of them bound the same profile.
+    fn dominating_shift(&self) -> Option<f64> {
+        self.pieces.iter().filter_map(|piece| piece.dominating_shift()).reduce(f64::min)
+    }
 }
 
 #[cfg(test)]

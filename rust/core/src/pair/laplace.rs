@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::exact::{decimal, Enclosure, Rational};
+use crate::pair::moments::RELATIVE;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
 /// `Lap(0, b)` against `Lap(Δ, b)`, θ = Δ/b: `δ(ε) = 1 − e^{(ε−θ)/2}` for |ε| ≤ θ, `1 − e^ε` below and 0 above.
@@ -81,6 +83,20 @@ impl Profile for Laplace {
     /// The two densities are mirror images.
     fn reversal(&self) -> Reversal {
         Reversal::Same
+    }
+
+    /// Returns ln[a/(2a−1)·e^{(a−1)θ} + (a−1)/(2a−1)·e^{−aθ}] (Mironov 2017, Proposition 6), as the logarithm of 1 + [a(e^{(a−1)θ}
+    /// − 1) − (a − 1)(1 − e^{−aθ})]/(2a − 1).
+    fn log_moment(&self, order: f64, _run: &Run) -> Result<Option<f64>> {
+        let (a, grown) = (order, (order - 1.0) * self.theta);
+        let logarithm = if grown > 600.0 {
+            // The second term is below e^{−grown} of the first.
+            grown + (a / (2.0 * a - 1.0)).ln() + (-grown).exp()
+        } else {
+            let (up, down) = (a * grown.exp_m1(), (a - 1.0) * -(-a * self.theta).exp_m1());
+            ((up - down + (up + down) * 8.0 * UNIT_ROUNDOFF) / (2.0 * a - 1.0)).ln_1p()
+        };
+        Ok(Some(logarithm * (1.0 + RELATIVE)))
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
+use crate::pair::moments::rounded_shift;
 use crate::pair::threshold::guess;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
@@ -334,5 +335,13 @@ impl Profile for MixturePair {
         } else {
             Reversal::Unknown
         }
+    }
+
+    /// Returns the largest distance of two components, drawn independently of each other.
+    fn dominating_shift(&self) -> Option<f64> {
+        let (p, q) = (&self.numerator.components, &self.denominator.components);
+        let [first, last, other_first, other_last] = [p.first()?, p.last()?, q.first()?, q.last()?];
+        let largest = (last.shift - other_first.shift).abs().max((other_last.shift - first.shift).abs());
+        Some(rounded_shift(largest))
     }
 }

@@ -5,7 +5,8 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`gaussian`] (the Gaussian mechanism), [`mixture`] (pairs of Gaussian mixtures, whose components are
-//! in `components`, and their thresholds in `threshold`), [`rare`] (one record that rarely takes part),
+//! in `components`, and their thresholds in `threshold`), [`poisson`] (records that take part independently), [`rare`] (one
+//! record that rarely takes part),
 //! [`substitution`] (batches of fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`],
 //! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
@@ -16,8 +17,10 @@
 //! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
 //! [`check`] has what every profile satisfies.
 //!
-//! A fact of a pair has its home in the pair's file: its largest loss, its reversal, what losses are infinite. Wrappers
-//! derive theirs from the profiles inside. Nobody else knows them.
+//! A fact of a pair has its home in the pair's file: its largest loss, its reversal, what losses are infinite, its Rényi
+//! divergences and what bounds them. Wrappers derive theirs from the profiles inside. Nobody else knows them. [`moments`] has
+//! the divergences of a pair of which only the profile is known, `sampled_moments` those under Poisson sampling, and [`pure`]
+//! what follows from the largest losses.
 
 pub mod allocation;
 pub mod amplification;
@@ -33,10 +36,14 @@ pub mod gaussian;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;
+pub mod moments;
 pub mod opposed;
+pub mod poisson;
 pub mod public;
+pub mod pure;
 pub mod rare;
 pub mod renyi;
+mod sampled_moments;
 pub mod selection;
 pub mod sometimes;
 pub mod subsampled;
@@ -48,7 +55,9 @@ pub mod truncated;
 
 use std::sync::Arc;
 
-use crate::exact::Enclosure;
+use crate::error::Result;
+use crate::exact::{Enclosure, Rational};
+use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 /// One evaluation of a profile at ε, with the error of each number.
@@ -176,6 +185,43 @@ pub trait Profile: Send + Sync + std::fmt::Debug {
     /// Returns the profile of the pair (Q, P).
     fn reversal(&self) -> Reversal {
         Reversal::Unknown
+    }
+
+    /// Returns the Rényi divergence D_a(P‖Q), or a bound on it, where the decimals that describe the pair give it as a rational
+    /// number; the order a > 1 is taken as its decimal.
+    fn exact_divergence(&self, _order: f64) -> Option<Rational> {
+        None
+    }
+
+    /// Returns an upper bound on ln E_Q[(P/Q)^a] = (a − 1)·D_a(P‖Q) for an order a > 1; `None` if none is known. It may be
+    /// infinite.
+    ///
+    /// # Errors
+    /// As [`Run::check`].
+    fn log_moment(&self, order: f64, run: &Run) -> Result<Option<f64>> {
+        match self.exact_divergence(order) {
+            Some(divergence) => Ok(Some(moments::of_divergence(divergence, order))),
+            None => moments::integrated(self, order, run),
+        }
+    }
+
+    /// Returns a shift c > 0 such that the profile of N(c, 1) against N(0, 1) is nowhere smaller than that of what this one
+    /// bounds, for α ≥ 1; `None` if none is known.
+    ///
+    /// H_α is jointly convex in the pair. So a mixture of pairs N(i, 1) against N(j, 1), with any joint law of i and j, has at
+    /// most the H_α of the pair with the largest distance |i − j|, for α ≥ 1.
+    fn dominating_shift(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns a ρ with D_a(P‖Q) ≤ aρ for every order a > 1; `None` if none is known.
+    fn concentration(&self) -> Option<Rational> {
+        pure::largest_loss_of_both(self).map(|loss| pure::concentration(&loss))
+    }
+
+    /// Returns μ² for a μ such that the pair N(μ, 1) against N(0, 1) dominates this one; `None` if none is known.
+    fn gaussian_square(&self) -> Option<Rational> {
+        pure::largest_loss_of_both(self).and_then(|loss| pure::gaussian_square(Enclosure::exactly(loss).doubles().1))
     }
 }
 

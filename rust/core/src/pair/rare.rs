@@ -1,6 +1,6 @@
 //! One record that is sampled with a small probability.
 //!
-//! The pair of [`MixturePair::poisson`], written so that no number of the size of p is the difference of numbers
+//! The pair of [`super::mixture::MixturePair::poisson`], written so that no number of the size of p is the difference of numbers
 //! near 1. With c = 1/σ, `z = 1 + (α − 1)/p` and `τ = ln(z)/c + c/2` the likelihood ratio of N(c, 1) and N(0, 1) is z
 //! at τ, and
 //!
@@ -14,8 +14,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::pair::check::Checked;
-use crate::pair::mixture::MixturePair;
+use crate::pair::moments::rounded_shift;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
 
@@ -174,25 +173,8 @@ impl Profile for RarePair {
     fn reversal(&self) -> Reversal {
         Reversal::Other(Arc::new(Self { reverse: !self.reverse, ..*self }))
     }
-}
 
-/// Records with a smaller probability than this are evaluated by [`RarePair`].
-const RARE: f64 = 1e-5;
-
-/// Returns one round of Poisson sampling, as [`MixturePair::poisson`]; `reverse` gives the add direction.
-///
-/// # Errors
-/// As [`MixturePair::poisson`].
-pub fn poisson(
-    group_size: u32,
-    probability: f64,
-    noise_multiplier: f64,
-    two_sided: bool,
-    reverse: bool,
-) -> Result<Checked> {
-    if group_size == 1 && !two_sided && probability > 0.0 && probability < RARE {
-        return Checked::of(RarePair::new(probability, noise_multiplier, reverse)?);
+    fn dominating_shift(&self) -> Option<f64> {
+        Some(rounded_shift(self.shift))
     }
-    let pair = MixturePair::poisson(group_size, probability, noise_multiplier, two_sided)?;
-    Checked::of(if reverse { pair.reversed() } else { pair })
 }

@@ -14,7 +14,9 @@
 //! [`RESOLVED`], and by [`ROUGH_LOSS`] down to δ = [`NOTHING`]; the last value holds for all larger ε.
 
 use crate::error::{Error, Result};
+use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::tabulated::Tabulated;
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::UNIT_ROUNDOFF;
 
 /// How far a chord may be above the curve, as a fraction of it: above [`RESOLVED`], and below.
@@ -27,6 +29,75 @@ const NOTHING: f64 = 1e-300;
 const MOST_POINTS: usize = 200_000;
 /// The smallest order, minus 1: below it a bound on δ falls too slowly to be of use.
 const SMALLEST: f64 = 1e-6;
+
+/// A pair of which only bounds on its divergences are known, in both directions.
+///
+/// * Guarantee: the profile is at least every profile that the bounds allow.
+/// * Source: the head of this file.
+#[derive(Debug, Clone)]
+pub struct StatedDivergences {
+    profile: Tabulated,
+    stated: Stated,
+}
+
+#[derive(Debug, Clone)]
+enum Stated {
+    /// D_a ≤ aρ for every a > 1.
+    Concentrated(f64),
+    /// Finite bounds at some orders, by increasing order.
+    Table(Vec<(f64, f64)>),
+}
+
+impl Profile for StatedDivergences {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        self.profile.at_within(epsilon, bracket)
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.profile.delta_at_infinity()
+    }
+
+    fn largest_loss(&self) -> LargestLoss {
+        self.profile.largest_loss()
+    }
+
+    fn exact_largest_loss(&self) -> Option<Enclosure> {
+        self.profile.exact_largest_loss()
+    }
+
+    fn reversal(&self) -> Reversal {
+        self.profile.reversal()
+    }
+
+    fn exact_divergence(&self, order: f64) -> Option<Rational> {
+        match &self.stated {
+            Stated::Concentrated(rho) => Some(decimal(order) * decimal(*rho)),
+            Stated::Table(bounds) => between(bounds, order),
+        }
+    }
+
+    /// Bounds at some orders do not bound others, so a table has no ρ.
+    fn concentration(&self) -> Option<Rational> {
+        match self.stated {
+            Stated::Concentrated(rho) => Some(decimal(rho)),
+            Stated::Table(_) => None,
+        }
+    }
+}
+
+/// Returns a bound on D_a from a table: by the chord of (a − 1)D_a, which is convex in a and 0 at a = 1, and by the bounds of
+/// larger orders, since divergences do not fall with a. `None` beyond the last order.
+fn between(bounds: &[(f64, f64)], order: f64) -> Option<Rational> {
+    let (a, one) = (decimal(order), Rational::from_integer(1.into()));
+    let above = bounds.partition_point(|bound| bound.0 < order);
+    let exact = |&(order, bound): &(f64, f64)| (decimal(order), decimal(bound));
+    let (high, most) = exact(bounds.get(above)?);
+    let (low, least) =
+        above.checked_sub(1).map_or((one.clone(), Rational::from_integer(0.into())), |i| exact(&bounds[i]));
+    let share = (&a - &low) / (&high - &low);
+    let chord = ((&one - &share) * (&low - &one) * least + share * (&high - &one) * most) / (a - one);
+    Some(bounds[above..].iter().map(|bound| decimal(bound.1)).fold(chord, Rational::min))
+}
 
 /// Returns ln U at ε for one order a = 1 + k, rounded up.
 fn log_bound(k: f64, rho: f64, epsilon: f64) -> f64 {
@@ -46,7 +117,7 @@ fn log_bound(k: f64, rho: f64, epsilon: f64) -> f64 {
 /// # Errors
 /// [`Error::Domain`] for lists that are empty or of different lengths, orders that are not above 1 and finite, and
 /// bounds that are negative or NaN; if no bound is finite, too.
-pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<Tabulated> {
+pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<StatedDivergences> {
     #[allow(clippy::cast_precision_loss)] // a count
     let count = orders.len() as f64;
     if orders.is_empty() || orders.len() != bounds.len() {
@@ -76,21 +147,27 @@ pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<Tabulated> {
             allowed: "at least 1, at an order of at least 1.000001",
         });
     }
-    tabulated(|epsilon| {
+    let profile = tabulated(|epsilon| {
         let each = kept.iter().map(|&(k, rho)| (k, log_bound(k, rho, epsilon)));
         each.fold((kept[0].0, f64::INFINITY), |least, one| if one.1 < least.1 { one } else { least })
-    })
+    })?;
+    let finite = orders.iter().copied().zip(bounds.iter().copied()).filter(|(_, bound)| bound.is_finite());
+    let mut table: Vec<(f64, f64)> = finite.collect();
+    table.sort_unstable_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    table.dedup_by(|next, kept| next.0 <= kept.0);
+    Ok(StatedDivergences { profile, stated: Stated::Table(table) })
 }
 
 /// Returns the profile of both directions of a ρ-zCDP mechanism (Bun & Steinke 2016): D_a ≤ aρ for every a > 1.
 ///
 /// # Errors
 /// [`Error::Domain`] unless ρ is positive and finite.
-pub fn zcdp(rho: f64) -> Result<Tabulated> {
+pub fn zcdp(rho: f64) -> Result<StatedDivergences> {
     if !(rho > 0.0 && rho.is_finite()) {
         return Err(Error::Domain { name: "rho", value: rho, allowed: "a positive finite number" });
     }
-    tabulated(|epsilon| best_order(rho, epsilon))
+    let profile = tabulated(|epsilon| best_order(rho, epsilon))?;
+    Ok(StatedDivergences { profile, stated: Stated::Concentrated(rho) })
 }
 
 /// Returns an upper bound on δ at ε ≥ 0 of a ρ-zCDP mechanism, for a positive finite ρ.
@@ -141,7 +218,6 @@ fn tabulated(least: impl Fn(f64) -> (f64, f64)) -> Result<Tabulated> {
 mod tests {
     use super::*;
     use crate::pair::gaussian::GaussianPair;
-    use crate::pair::Profile;
 
     /// Returns the minimum of U over a dense grid of orders.
     fn direct(rho: impl Fn(f64) -> f64, orders: impl Iterator<Item = f64>, epsilon: f64) -> f64 {
@@ -189,5 +265,21 @@ mod tests {
         }
         assert!(renyi(&[], &[]).is_err() && renyi(&[2.0], &[]).is_err() && renyi(&[1.0], &[1.0]).is_err());
         assert!(renyi(&[2.0], &[-1.0]).is_err() && renyi(&[2.0], &[f64::INFINITY]).is_err() && zcdp(0.0).is_err());
+    }
+
+    #[test]
+    fn stated_divergences_are_exact_with_chords_between_them() {
+        let table = renyi(&[2.0, 4.0, 8.0], &[0.1, 0.3, f64::INFINITY]).unwrap();
+        // (a − 1)D_a is 0.1 at 2 and 0.9 at 4; at 1.5 the bound of order 2 is no larger than the chord.
+        for (order, bound) in [(2.0, 0.1), (4.0, 0.3), (3.0, 0.25), (1.5, 0.1)] {
+            assert_eq!(table.exact_divergence(order), Some(decimal(bound)), "{order}");
+        }
+        assert!(table.exact_divergence(4.1).is_none() && table.concentration().is_none());
+        let concentrated = zcdp(0.3).unwrap();
+        assert_eq!(concentrated.exact_divergence(3.0), Some(decimal(0.9)));
+        assert_eq!(concentrated.concentration(), Some(decimal(0.3)));
+        // Bounds of larger orders hold for smaller ones, also where a chord of a table that is not convex is above them.
+        let odd = renyi(&[2.0, 3.0, 4.0], &[5.0, 5.0, 0.5]).unwrap();
+        assert_eq!(odd.exact_divergence(2.5), Some(decimal(0.5)));
     }
 }

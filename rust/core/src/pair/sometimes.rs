@@ -10,7 +10,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::exact::Enclosure;
 use crate::pair::check::Checked;
+use crate::pair::moments::{log_expm1, shifted, ABSOLUTE, RELATIVE};
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
 /// The profile `q·h + (1 − q)(1 − α)₊` of a mechanism with the profile h that is run with probability q.
@@ -80,6 +82,21 @@ impl Profile for Sometimes {
             None => Reversal::Unknown,
         }
     }
+
+    /// Returns ln[1 + q(E − 1)], E the inner moment: the moment of R is 1.
+    fn log_moment(&self, order: f64, run: &Run) -> Result<Option<f64>> {
+        let known = self.inner.log_moment(order, run)?;
+        Ok(known.map(|moment| {
+            let within = moment.max(0.0) * (1.0 + RELATIVE);
+            let logarithm = shifted(self.probability.ln() + log_expm1(within));
+            logarithm * (1.0 + RELATIVE + 8.0 * UNIT_ROUNDOFF * within) + ABSOLUTE * within.min(1.0)
+        }))
+    }
+
+    /// Returns that of the inner mechanism, since qh(α) ≤ h(α).
+    fn dominating_shift(&self) -> Option<f64> {
+        self.inner.dominating_shift()
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +129,22 @@ mod tests {
         let inner = Checked::of(DiscretePair::new(vec![(1.0, 1.0)]).unwrap()).unwrap();
         for wrong in [0.0, -0.1, 1.1, f64::NAN] {
             assert!(Sometimes::new(inner.clone(), wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn moments_are_those_of_the_pair_with_an_outcome_more() {
+        let (q, run) = (0.1, Run::default());
+        let inner = DiscretePair::new(vec![(0.7, 0.2), (0.2, 0.7), (0.1, 0.1)]).unwrap();
+        for a in [1.1_f64, 2.0, 9.0, 300.0] {
+            let within: f64 = [(0.7_f64, 0.2_f64), (0.2, 0.7), (0.1, 0.1)]
+                .map(|(p, other)| (a * p.ln() + (1.0 - a) * other.ln()).exp())
+                .iter()
+                .sum();
+            let exact = (q * (within - 1.0)).ln_1p();
+            let profile = Sometimes::new(Arc::new(inner.clone()), q).unwrap();
+            let found = profile.log_moment(a, &run).unwrap().unwrap();
+            assert!(found >= exact * (1.0 - 1e-12) && found <= exact * (1.0 + 1e-10), "{a} {found} {exact}");
         }
     }
 }

@@ -28,12 +28,15 @@
 //! Where r is below 10⁻¹² its logarithm is not needed. Remove: h(z) − (1 − z) grows with z, so it is at most its value at
 //! 10⁻¹². Add: w = αqr, and h(z) is at most h(10¹²).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::exact::Enclosure;
 use crate::pair::check::Checked;
+use crate::pair::moments::integrated;
+use crate::pair::sampled_moments::{bounded, of_one};
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Where r is below this, h is known well enough without ln r.
@@ -54,6 +57,8 @@ pub struct Subsampled {
     reverse: bool,
     /// An upper bound on what h may add in the corner: on h(z) − (1 − z) for remove, and on h(z) for add.
     corner: f64,
+    /// The inner moments of the orders 2, 3, …, as far as they were asked for: sums of several orders share them.
+    moments: Arc<Mutex<Vec<Option<f64>>>>,
 }
 
 /// What is known about r = 1 + (e^x − 1)/q.
@@ -85,7 +90,7 @@ impl Subsampled {
         let point = inner.at(end - 1e-12).or_trivial(end);
         let most = point.delta + point.delta_error;
         let corner = if reverse { most } else { most - 1.0 + CORNER * (1.0 + 1e-9) + 4.0 * UNIT_ROUNDOFF };
-        Self { inner, probability, reverse, corner: corner.clamp(0.0, 1.0) }
+        Self { inner, probability, reverse, corner: corner.clamp(0.0, 1.0), moments: Arc::default() }
     }
 
     fn ratio(&self, x: f64) -> Ratio {
@@ -202,6 +207,27 @@ impl Subsampled {
         sign * log + if up { away } else { -away }
     }
 
+    /// Returns ln E_Q[(P/Q)^a] for a whole order and a unit that is removed; `None` if an inner moment is not known.
+    fn at_whole(&self, order: u32, run: &Run) -> Result<Option<f64>> {
+        // Who does not get the lock computes what is known already: a lock is never waited for, since a process may have been
+        // forked off while another thread held it.
+        let mut known = self.moments.try_lock().map_or_else(|_| Vec::new(), |kept| kept.clone());
+        let count = order as usize - 1;
+        for j in known.len()..count {
+            run.check()?;
+            #[allow(clippy::cast_precision_loss)] // at most 4096
+            let inner = self.inner.log_moment((j + 2) as f64, run)?;
+            known.push(inner.map(|moment| moment.max(0.0)));
+        }
+        if let Ok(mut kept) = self.moments.try_lock() {
+            if kept.len() < known.len() {
+                kept.clone_from(&known);
+            }
+        }
+        let moments: Option<Vec<f64>> = known[..count].iter().copied().collect();
+        moments.map(|moments| of_one(self.probability, &moments)).transpose()
+    }
+
     /// Returns ln(1 − q + qe^x).
     fn mapped(&self, x: f64) -> Ratio {
         let q = self.probability;
@@ -278,6 +304,20 @@ impl Profile for Subsampled {
             Some(inner) => Reversal::Other(Arc::new(Self::new(inner, self.probability, !self.reverse))),
             None => Reversal::Unknown,
         }
+    }
+
+    /// Returns the sum of `sampled_moments` or a chord of it, which the integral of the profile may improve, for remove. For
+    /// add, the profile is integrated.
+    fn log_moment(&self, order: f64, run: &Run) -> Result<Option<f64>> {
+        if self.reverse {
+            return integrated(self, order, run);
+        }
+        bounded(order, |whole| self.at_whole(whole, run), || integrated(self, order, run))
+    }
+
+    /// Returns that of the inner pair: with a share of rounds in which nothing differs, no profile is larger.
+    fn dominating_shift(&self) -> Option<f64> {
+        self.inner.dominating_shift()
     }
 }
 
@@ -386,5 +426,28 @@ mod tests {
         }
         let whole = subsampled(inner.clone(), 1.0, true).unwrap();
         assert_eq!(whole.at(0.3).delta.to_bits(), inner.at(0.3).delta.to_bits());
+    }
+
+    #[test]
+    fn moments_are_those_of_the_mixture() {
+        let run = Run::default();
+        for q in [0.5_f64, 0.1, 1e-3] {
+            for reverse in [false, true] {
+                let sampled = subsampled(Arc::new(DiscretePair::new(OUTCOMES.to_vec()).unwrap()), q, reverse).unwrap();
+                // In another order than the sums are shared in.
+                for a in [9.0, 2.0, 5.5, 1.5, 3.0] {
+                    let term = |&(p, r): &(f64, f64)| {
+                        let mixed = (1.0 - q) * r + q * p;
+                        let kept = (1.0 - q) * p + q * r;
+                        let (one, other) = if reverse { (p, kept) } else { (mixed, r) };
+                        (a * one.ln() + (1.0 - a) * other.ln()).exp()
+                    };
+                    let exact = OUTCOMES.iter().map(term).sum::<f64>().ln();
+                    let found = sampled.log_moment(a, &run).unwrap().unwrap();
+                    assert!(found >= exact * (1.0 - 1e-9) - 1e-14, "{q} {reverse} {a} {found} {exact}");
+                    assert!(found <= exact * (1.0 + 3e-4) + 1e-12, "{q} {reverse} {a} {found} {exact}");
+                }
+            }
+        }
     }
 }

@@ -51,6 +51,7 @@ use crate::laws::Weights;
 use crate::pair::batch::Sampler;
 use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
+use crate::pair::moments::rounded_shift;
 use crate::pair::{Profile, ProfilePoint};
 use crate::run::Run;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
@@ -178,6 +179,18 @@ impl Half {
         Ok(Self::Opposed(pairs, 2.0 * joint.weight_error + 2.0 * UNIT_ROUNDOFF))
     }
 
+    /// Returns the shift of a Gaussian pair whose profile is nowhere smaller for ε ≥ 0.
+    ///
+    /// All are means of Gaussian profiles at α′ or at α ≥ α′, where profiles are smaller.
+    fn dominating_shift(&self) -> Option<f64> {
+        let of_joint = |joint: &Joint| joint.terms.last().map(|term| rounded_shift(term.1));
+        match self {
+            Self::Joint(joint) => of_joint(joint),
+            Self::Blend(pair, joint) => Some(pair.dominating_shift()?.max(of_joint(joint)?)),
+            Self::Opposed(pairs, _) => pairs.iter().filter_map(|(_, pair, _)| pair.dominating_shift()).reduce(f64::max),
+        }
+    }
+
     /// Returns the value and −d/dε at ε ≥ 0.
     fn at(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
         match self {
@@ -264,6 +277,10 @@ impl Profile for Reflected {
             threshold: f64::NAN,
         }
     }
+
+    fn dominating_shift(&self) -> Option<f64> {
+        self.forward.dominating_shift()
+    }
 }
 
 /// Returns the tightest bounds of this module on one round whose batch has a fixed number of draws, for both directions
@@ -321,4 +338,25 @@ pub fn displaced(
         Arc::new(Hull::new(vec![Arc::new(remove), Arc::new(blends.0), Arc::new(third)])),
         Arc::new(Hull::new(vec![Arc::new(add), Arc::new(blends.1), Arc::new(backward)])),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gaussian_pair_dominates_every_bound() {
+        for change in [Change::Replaced, Change::Zeroed] {
+            for (sampler, group) in [(Sampler::FixedSize, 1), (Sampler::FixedSize, 2), (Sampler::WithReplacement, 1)] {
+                let (remove, add) = displaced(change, sampler, group, 50, 3, 4.0, &Run::default()).unwrap();
+                for profile in [remove, add] {
+                    let gaussian = MixturePair::gaussian(profile.dominating_shift().unwrap(), 1.0).unwrap();
+                    for epsilon in (0..80).map(|k| 0.05 * f64::from(k)) {
+                        let (least, most) = (profile.bounds(epsilon).0, gaussian.bounds(epsilon).1);
+                        assert!(least <= most, "{change:?} {sampler:?} {epsilon} {least} {most}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -18,7 +18,9 @@
 
 use crate::error::{Error, Result};
 use crate::exact::{decimal, Enclosure, Rational};
-use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::moments::integrated;
+use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// How far a stated δ may lie below 1 − e^ε because of its rounding; it is raised to that value.
@@ -192,6 +194,14 @@ impl Profile for Tabulated {
             Reversal::Same
         } else {
             Reversal::Unknown
+        }
+    }
+
+    /// Returns the moment of pure ε if the largest loss holds in both directions; otherwise the profile is integrated.
+    fn log_moment(&self, order: f64, run: &Run) -> Result<Option<f64>> {
+        match self.exact_largest_loss() {
+            Some(largest) if self.symmetric => Ok(Some(pure::log_moment(largest.doubles().1, order))),
+            _ => integrated(self, order, run),
         }
     }
 }

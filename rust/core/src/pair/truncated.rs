@@ -168,6 +168,11 @@ impl Profile for TruncatedPoisson {
         let terms = self.terms.iter().map(|(weight, pair)| (*weight, pair.reversed())).collect();
         Reversal::Other(Arc::new(Self { terms, ..*self }))
     }
+
+    /// Returns the largest shift of all released counts.
+    fn dominating_shift(&self) -> Option<f64> {
+        self.terms.iter().filter_map(|(_, pair)| pair.dominating_shift()).reduce(f64::max)
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +215,17 @@ mod tests {
             let exact = of(&mut (80..).zip(law.iter().copied()), power);
             // The mean of a convex function of s does not decrease.
             assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + most), "{power} {kept} {exact}");
+        }
+    }
+
+    #[test]
+    fn a_gaussian_pair_dominates_both_directions() {
+        for reverse in [false, true] {
+            let profile = TruncatedPoisson::new(50, 4, 0.1, 2.0, reverse).unwrap();
+            let gaussian = MixturePair::gaussian(profile.dominating_shift().unwrap(), 1.0).unwrap();
+            for epsilon in (0..80).map(|k| 0.05 * f64::from(k)) {
+                assert!(profile.bounds(epsilon).0 <= gaussian.bounds(epsilon).1, "{reverse} {epsilon}");
+            }
         }
     }
 }

@@ -16,8 +16,10 @@
 
 use std::sync::Arc;
 
+use num_traits::Zero;
+
 use crate::error::{Error, Result};
-use crate::exact::Enclosure;
+use crate::exact::{Enclosure, Rational};
 use crate::pair::check::Checked;
 use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::pld::answer::Round;
@@ -96,6 +98,15 @@ struct Composed {
     rounds: Vec<Round>,
 }
 
+impl Composed {
+    /// Returns the sum of a fact over all rounds; `None` if it is not known of one.
+    fn sum(&self, fact: impl Fn(&dyn Profile) -> Option<Rational>) -> Option<Rational> {
+        self.rounds.iter().try_fold(Rational::zero(), |sum, round| {
+            Some(sum + fact(round.profile.as_ref())? * Rational::from_integer(round.count.into()))
+        })
+    }
+}
+
 impl Profile for Composed {
     fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
         self.bound.at_within(epsilon, bracket)
@@ -114,6 +125,33 @@ impl Profile for Composed {
         self.rounds
             .iter()
             .try_fold(Enclosure::zero(), |sum, round| Some(sum.plus(&round.profile.exact_largest_loss()?, round.count)))
+    }
+
+    /// Divergences of rounds add up, whether they are chosen adaptively or not (Mironov 2017, Proposition 1).
+    fn exact_divergence(&self, order: f64) -> Option<Rational> {
+        self.sum(|profile| profile.exact_divergence(order))
+    }
+
+    fn log_moment(&self, order: f64, run: &Run) -> Result<Option<f64>> {
+        let mut total = 0.0;
+        for round in &self.rounds {
+            let Some(moment) = round.profile.log_moment(order, run)? else { return Ok(None) };
+            #[allow(clippy::cast_precision_loss)] // the rounding is part of the margin
+            let count = round.count as f64;
+            // Each step rounds to the nearest; the margin is more than it can have lost.
+            total = (total + count * moment.max(0.0)) * (1.0 + 8.0 * UNIT_ROUNDOFF);
+        }
+        Ok(Some(total))
+    }
+
+    /// Sums of divergences that are at most aρ_i are at most aΣρ_i.
+    fn concentration(&self) -> Option<Rational> {
+        self.sum(|profile| profile.concentration())
+    }
+
+    /// Pairs that dominate compose, and Gaussian pairs compose to that with Σμ_i² (Dong, Roth & Su 2022, Corollary 3.3).
+    fn gaussian_square(&self) -> Option<Rational> {
+        self.sum(|profile| profile.gaussian_square())
     }
 }
 
@@ -235,6 +273,7 @@ impl Profile for AtLeastTrivial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exact::decimal;
     use crate::pair::discrete::DiscretePair;
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
@@ -302,5 +341,26 @@ mod tests {
             assert!(above.bounds(epsilon).1 - below.bounds(epsilon).0 <= 2e-3 * exact(epsilon), "{epsilon}");
         }
         assert!(composition(&[], Side::Upper, &Run::default()).is_err());
+    }
+
+    #[test]
+    fn facts_of_rounds_add_up() {
+        let run = Run::default();
+        let rounds = [
+            Round { profile: Arc::new(GaussianPair::new(0.1, 1.0).unwrap()), count: 4 },
+            Round { profile: Arc::new(GaussianPair::new(0.3, 1.0).unwrap()), count: 1 },
+        ];
+        let [_, above] = both(&rounds);
+        assert_eq!(above.gaussian_square(), Some(decimal(0.13)));
+        assert_eq!(above.concentration(), Some(decimal(0.065)));
+        assert_eq!(above.exact_divergence(3.0), Some(decimal(0.195)));
+        let mixed = [
+            Round { profile: Arc::new(Laplace::new(1.0, 2.0).unwrap()), count: 2 },
+            Round { profile: Arc::new(DiscretePair::new(vec![(0.6, 0.4), (0.4, 0.6)]).unwrap()), count: 1 },
+        ];
+        let [_, above] = both(&mixed);
+        let one = |at: usize| mixed[at].profile.log_moment(2.5, &run).unwrap().unwrap();
+        let (found, sum) = (above.log_moment(2.5, &run).unwrap().unwrap(), 2.0 * one(0) + one(1));
+        assert!(found >= sum && found <= sum * (1.0 + 1e-13) && above.exact_divergence(2.5).is_none());
     }
 }

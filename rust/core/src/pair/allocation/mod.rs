@@ -35,6 +35,7 @@ mod spread;
 
 use crate::error::{Error, Result};
 use crate::pair::mixture::MixturePair;
+use crate::pair::moments::rounded_shift;
 use crate::pair::{larger, Profile, ProfilePoint};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -61,6 +62,7 @@ pub struct Terms {
 pub struct Allocation {
     above: std::sync::Arc<RatioLaw>,
     below: std::sync::Arc<RatioLaw>,
+    largest_square: f64,
 }
 
 impl Allocation {
@@ -82,13 +84,15 @@ impl Allocation {
         Ok(Self {
             above: std::sync::Arc::new(above.ratio(total, &grid)),
             below: std::sync::Arc::new(below.ratio(total)),
+            largest_square: terms.iter().fold(0.0, |most, term| term.square.max(most)),
         })
     }
 
     /// Returns the profile of one direction: a lower bound with `below`, an upper bound otherwise.
     #[must_use]
     pub fn profile(&self, add: bool, below: bool) -> AllocationProfile {
-        AllocationProfile { law: std::sync::Arc::clone(if below { &self.below } else { &self.above }), add }
+        let law = std::sync::Arc::clone(if below { &self.below } else { &self.above });
+        AllocationProfile { law, add, largest_square: Some(self.largest_square) }
     }
 }
 
@@ -158,7 +162,7 @@ impl Several {
     /// Returns the profile of one direction.
     #[must_use]
     pub fn profile(&self, add: bool) -> SeveralProfile {
-        let cells = AllocationProfile { law: std::sync::Arc::clone(&self.below), add };
+        let cells = AllocationProfile { law: std::sync::Arc::clone(&self.below), add, largest_square: None };
         SeveralProfile { cells, summed: self.summed.clone() }
     }
 }
@@ -182,6 +186,8 @@ impl Profile for SeveralProfile {
 pub struct AllocationProfile {
     law: std::sync::Arc<RatioLaw>,
     add: bool,
+    /// The largest square of a shift, for one participation.
+    largest_square: Option<f64>,
 }
 
 impl Profile for AllocationProfile {
@@ -191,6 +197,11 @@ impl Profile for AllocationProfile {
 
     fn delta_at_infinity(&self) -> f64 {
         self.law.at_infinity(self.add)
+    }
+
+    /// Returns the largest shift: the pair is a mixture of pairs of one round each, whose shifts are orthogonal.
+    fn dominating_shift(&self) -> Option<f64> {
+        self.largest_square.map(|square| rounded_shift(square.sqrt()))
     }
 }
 
