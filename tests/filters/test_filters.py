@@ -93,19 +93,44 @@ def test_a_pure_mechanism_is_below_a_gaussian_pair() -> None:
             assert mp.tanh(mp.mpf(epsilon) / 2) > oracle.gaussian_delta(least, mp.mpf(0))
     assert mu_of_pure(0.0) == 0.0
     assert mu_of_pure(800.0) == math.inf
-    (cost,) = GAUSSIAN.cost(mechanism(kind="laplace", sensitivity=1, scale=2))
-    assert cost == pytest.approx(mu_of_pure(0.5) ** 2, rel=1e-15)
+    (cost,) = GAUSSIAN.cost(
+        mechanism(kind="randomized-response", values=2, truth_probability=0.9, adjacency="replace-one")
+    )
+    assert cost == pytest.approx(mu_of_pure(math.log(9.0)) ** 2, rel=1e-9)
+    # Laplace noise has the corner (c, c) of its trade-off function at c = e^(−θ/2)/2, further from ½ than pure ε = θ.
+    (cost,) = GAUSSIAN.cost(mechanism(kind="laplace", sensitivity=1, scale=1))
+    exact = 2 * mp.sqrt(2) * mp.erfinv(1 - mp.exp(mp.mpf(-1) / 2))
+    assert exact <= math.sqrt(cost) * (1 + 1e-15) <= exact * (1 + mp.mpf(2) ** -36)
 
 
 def test_zcdp_of_mechanisms() -> None:
     for one, rho in (
         (gaussian(2.0, 4), 0.5),
         (mechanism(kind="discrete-gaussian", sensitivity=1, sigma=2), 0.125),
-        (mechanism(kind="exponential", epsilon=1), 0.125),
-        (mechanism(kind="laplace", sensitivity=1, scale=2), 0.125),
+        (mechanism(kind="exponential", epsilon=1), math.log(math.e - 1.0) - 1.0 + 1.0 / (math.e - 1.0)),
+        (mechanism(kind="laplace", sensitivity=1, scale=2), math.exp(-0.5) - 0.5),
+        (mechanism(kind="stated", epsilon=1), math.tanh(0.5)),
         (mechanism(kind="stated", rho=0.2), 0.2),
     ):
-        assert CONCENTRATED.cost(one) == (pytest.approx(rho, rel=1e-15),)
+        assert CONCENTRATED.cost(one) == (pytest.approx(rho, rel=1e-13),)
+
+
+@pytest.mark.parametrize("values", [2, 3, 7, 10, 100])
+def test_rho_of_randomized_response_is_above_every_order_in_both_directions(values: int) -> None:
+    """With many values, the supremum of D_a/a is at an order above 1; with and without the record the laws differ."""
+    truth = math.e / (math.e + values - 1)
+    with_record = [truth] + [(1.0 - truth) / (values - 1)] * (values - 1)
+    for adjacency, empty in (("replace-one", None), ("zero-out", "uniform")):
+        more = {} if empty is None else {"empty_record": empty}
+        document = mechanism(
+            kind="randomized-response", values=values, truth_probability=truth, adjacency=adjacency, **more
+        )
+        (rho,) = ConcentratedFilter(10.0).cost(document)
+        other = [1.0 / values] * values if empty else [with_record[1], truth, *with_record[2:]]
+        for p, q in ((with_record, other), (other, with_record)):
+            for a in (1.0 + 10.0 ** (k / 8.0 - 4.0) for k in range(45)):
+                moment = math.fsum(x**a * y ** (1.0 - a) for x, y in zip(p, q, strict=True))
+                assert math.log(moment) / (a - 1.0) / a <= rho * (1.0 + 1e-11)
 
 
 def test_both_directions_are_bounded_where_they_differ() -> None:
@@ -114,7 +139,7 @@ def test_both_directions_are_bounded_where_they_differ() -> None:
     document |= {"sampler": {"kind": "poisson", "sampling_probability": 0.3}}
     add = -math.log1p(0.3 * math.expm1(-2.0))
     remove = math.log1p(0.3 * math.expm1(2.0))
-    for rule, expected in ((GAUSSIAN, mu_of_pure(remove) ** 2), (CONCENTRATED, remove**2 / 2.0)):
+    for rule, expected in ((GAUSSIAN, mu_of_pure(remove) ** 2), (CONCENTRATED, remove * math.tanh(remove / 2.0))):
         assert remove > add
         assert rule.cost(pyaccount.load(document)) == (pytest.approx(expected, rel=1e-9),)
 

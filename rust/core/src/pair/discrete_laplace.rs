@@ -14,7 +14,7 @@
 use crate::error::{Error, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::{log_expm1, log_sum, ABSOLUTE};
-use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::{laplace, pure, LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -136,6 +136,16 @@ impl Profile for DiscreteLaplace {
         let size = 1.0 + 2.0 * a * (end + rate) + mass.abs() + missing(step).abs();
         let logarithm = log_sum(&terms) + ABSOLUTE * size;
         Ok(Some(logarithm.min(pure::log_moment(end * (1.0 + 2.0 * UNIT_ROUNDOFF), a))))
+    }
+
+    /// Returns that of Laplace noise with θ = d/b, whose profile is nowhere smaller.
+    fn concentration(&self) -> Option<Rational> {
+        laplace::concentration(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))
+    }
+
+    /// Returns that of Laplace noise with θ = d/b, whose profile is nowhere smaller.
+    fn gaussian_square(&self) -> Option<Rational> {
+        laplace::gaussian_square(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))
     }
 }
 

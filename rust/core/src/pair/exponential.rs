@@ -51,6 +51,8 @@ impl Exponential {
 /// Beyond this product of order and range, and below this range, the worst two losses are not computed.
 const LARGEST_POWER: f64 = 300.0;
 const SMALLEST_RANGE: f64 = 1e-3;
+/// Below this range ρ is r²/8, which is larger by a relative r²/72.
+const SMALL_RANGE: f64 = 0.05;
 
 /// Returns an upper bound on ln E_Q[(P/Q)^a] of all losses within an interval of this length.
 ///
@@ -71,10 +73,19 @@ pub(super) fn log_moment(r: f64, a: f64) -> f64 {
     least.min(value.ln() + ABSOLUTE * (1.0 + 4.0 * a * (1.0 + r)))
 }
 
-/// Returns a ρ with D_a ≤ aρ for this range: r²/8, by Hoeffding's lemma.
+/// Returns a ρ with D_a ≤ aρ for this range: `ln((e^r − 1)/r) − 1 + r/(e^r − 1)`, or r²/8 by Hoeffding's lemma, which is larger.
+///
+/// The former is the largest mean loss of two losses t and t − r, at e^t = (e^r − 1)/r, and the supremum of D_a/a is there, at a
+/// → 1 (Harrison & Manurangsi, arXiv:2510.25746). It is rounded up; below [`SMALL_RANGE`] it would lose its digits.
 pub(super) fn concentration(range: f64) -> Rational {
-    let range = decimal(range);
-    &range * &range / Rational::from_integer(8.into())
+    let exact = decimal(range);
+    let hoeffding = &exact * &exact / Rational::from_integer(8.into());
+    if range < SMALL_RANGE {
+        return hoeffding;
+    }
+    let r = range * (1.0 + 2.0 * UNIT_ROUNDOFF);
+    let rho = r + (-(-r).exp()).ln_1p() - r.ln() - 1.0 + r / r.exp_m1() + 16.0 * UNIT_ROUNDOFF * (1.0 + r);
+    Rational::from_float(rho).map_or(hoeffding.clone(), |rho| rho.min(hoeffding))
 }
 
 impl Profile for Exponential {
@@ -125,6 +136,8 @@ impl Profile for Exponential {
 
 #[cfg(test)]
 mod tests {
+    use num_traits::ToPrimitive;
+
     use super::*;
 
     /// Returns the largest profile of two-point losses t, t − r over a grid of t.
@@ -189,7 +202,11 @@ mod tests {
             }
         }
         assert!(log_moment(900.0, 64.0).is_finite() && log_moment(1e-8, 64.0) > 0.0);
-        let pair = Exponential::new(0.1).unwrap();
-        assert_eq!(pair.concentration(), Some(decimal(0.01) / Rational::from_integer(8.into())));
+        // The supremum of D_a/a over a grid of orders, which is near its limit at 1.
+        for r in [1e-3_f64, 0.04, 0.06, 1.0, 6.0, 40.0] {
+            let largest = (0..400).map(|k| 1.0 + 1e-3 * 1.05_f64.powi(k)).map(|a| log_moment(r, a) / (a - 1.0) / a);
+            let (largest, rho) = (largest.fold(0.0, f64::max), concentration(r).to_f64().unwrap());
+            assert!(rho >= largest * (1.0 - 1e-6) && rho <= largest * (1.0 + 5e-3), "{r} {rho} {largest}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::RELATIVE;
+use crate::pair::pure::square_through;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -35,6 +36,36 @@ impl Laplace {
         }
         Ok(Self { theta: sensitivity / scale, exact: decimal(sensitivity) / decimal(scale) })
     }
+}
+
+/// Below this θ its ρ is summed as a series.
+const SMALL: f64 = 1e-2;
+
+/// Returns θ − 1 + e^{−θ}, rounded up, which is D_a ≤ aρ for every a > 1 (Harrison & Manurangsi, arXiv:2510.25746).
+///
+/// *Proof.* With c = θ/2 and w = (2a − 1)², the moment is e^{−c}·f(w), f(w) = cosh(c√w) + sinh(c√w)/√w, and a(a − 1) = (w − 1)/4.
+/// f is entire, of order ½. Its zeros are those w for which the solution of u″ = wu with u(0) = u′(0) = 1 is 0 at c; this is the
+/// eigenvalue problem of a self-adjoint operator, so they are real, and f(w) > 0 for w ≥ 0. So f(w) = f(0)·Π(1 + w/w_i) with
+/// w_i > 0 (Hadamard), and ln f is concave. Hence D_a/a = 4(ln f(w) − ln f(1))/(w − 1) is at most its limit for a → 1, the mean
+/// loss θ − 1 + e^{−θ}. ∎
+pub(super) fn concentration(theta: f64) -> Option<Rational> {
+    let rho = if theta < SMALL {
+        // Terms alternate and fall, so a sum that ends with a positive one is above.
+        theta * theta * (0.5 - theta * (1.0 / 6.0 - theta / 24.0)) * (1.0 + 16.0 * UNIT_ROUNDOFF)
+    } else {
+        theta + (-theta).exp_m1() + 4.0 * UNIT_ROUNDOFF * (1.0 + theta)
+    };
+    Rational::from_float(rho)
+}
+
+/// Returns μ² of the smallest Gaussian pair that dominates: Φ(−μ/2) = e^{−θ/2}/2, rounded up.
+///
+/// *Proof.* The trade-off function of the two densities is e^{−θ}/4x for e^{−θ}/2 ≤ x ≤ ½, and straight from there to (0, 1) and to
+/// (1, 0). That of N(μ, 1) against N(0, 1) has the points (Φ(−s), Φ(s − μ)), whose product is largest at s = μ/2, since ln Φ is
+/// concave; so it is at most e^{−θ}/4, and the function is below the middle part. It is convex with the same ends, so it is
+/// below the straight parts too. At s = μ/2 both touch. ∎
+pub(super) fn gaussian_square(theta: f64) -> Option<Rational> {
+    square_through((-theta / 2.0).exp() / 2.0, -(-theta / 2.0).exp_m1())
 }
 
 impl Profile for Laplace {
@@ -98,11 +129,22 @@ impl Profile for Laplace {
         };
         Ok(Some(logarithm * (1.0 + RELATIVE)))
     }
+
+    fn concentration(&self) -> Option<Rational> {
+        concentration(self.theta * (1.0 + 2.0 * UNIT_ROUNDOFF))
+    }
+
+    fn gaussian_square(&self) -> Option<Rational> {
+        gaussian_square(self.theta * (1.0 + 2.0 * UNIT_ROUNDOFF))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use num_traits::ToPrimitive;
+
     use super::*;
+    use crate::pair::gaussian::GaussianPair;
 
     #[test]
     fn the_profile_is_that_of_the_densities() {
@@ -144,5 +186,34 @@ mod tests {
         }
         assert!(Laplace::new(0.0, 1.0).is_err());
         assert!(Laplace::new(1.0, f64::NAN).is_err());
+    }
+
+    #[test]
+    fn rho_is_the_supremum_over_orders_and_mu_the_smallest() {
+        let run = Run::default();
+        for theta in [1e-6, 1e-3, 0.009, 0.011, 0.5, 1.0, 3.0, 40.0] {
+            let profile = Laplace::new(theta, 1.0).unwrap();
+            let rho = profile.concentration().and_then(|rho| rho.to_f64()).unwrap();
+            let orders = (0..300).map(|k| 1.0 + 1e-4 * 1.06_f64.powi(k));
+            let each = orders.map(|a| profile.log_moment(a, &run).unwrap().unwrap() / (a - 1.0) / a);
+            let largest = each.fold(0.0, f64::max);
+            assert!(rho >= largest * (1.0 - 1e-6) && rho <= largest * (1.0 + 1e-3), "{theta} {rho} {largest}");
+        }
+        for (theta, known) in [(1.0, 1.030_1), (1e-6, 0.0), (20.0, 0.0), (300.0, 0.0)] {
+            let profile = Laplace::new(theta, 1.0).unwrap();
+            let mu = profile.gaussian_square().and_then(|square| square.to_f64()).unwrap().sqrt();
+            assert!(known <= 0.0 || (mu - known).abs() < 1e-4, "{theta} {mu}");
+            let (gaussian, less) =
+                (GaussianPair::new(mu, 1.0).unwrap(), GaussianPair::new(mu * (1.0 - 1e-6), 1.0).unwrap());
+            let mut below = false;
+            for k in -400..=400 {
+                let epsilon = theta * f64::from(k) / 400.0;
+                let (least, most) = profile.bounds(epsilon);
+                assert!(least <= gaussian.bounds(epsilon).1 * (1.0 + 1e-12), "{theta} {epsilon}");
+                below |= less.bounds(epsilon).1 < most;
+            }
+            // Both touch at ε = 0, where δ is 1 to rounding for the largest θ.
+            assert!(below || theta > 100.0, "{theta}");
+        }
     }
 }

@@ -4,12 +4,15 @@
 //! loss ε and the rest at −ε, and Q the same exchanged (Kairouz, Oh & Viswanath 2015, arXiv:1311.0776, Theorem 3.4).
 //!
 //! * Its moments are E_Q[(P/Q)^a] = (e^{aε} + e^{(1−a)ε})/(1 + e^ε) = 1 + (e^{(a−1)ε} − 1)(1 − e^{−aε})/(1 + e^{−ε}).
-//! * D_a ≤ aε²/2 for every a > 1 (Bun & Steinke 2016, arXiv:1605.02065, Proposition 1.4).
+//! * D_a ≤ aε·tanh(ε/2) for every a > 1, which is at most aε²/2 (the latter is Bun & Steinke 2016, arXiv:1605.02065, Proposition
+//!   1.4). *Proof.* With c = ε/2 and w = (2a − 1)², the moment is cosh(c√w)/cosh(c), and a(a − 1) = (w − 1)/4. F(w) = ln
+//!   cosh(c√w) is concave, since F′(w) = c·tanh(c√w)/2√w and tanh(x)/x falls. So D_a/a = 4(F(w) − F(1))/(w − 1) ≤ 4F′(1) = 2c·tanh(c).
+//!   It is the limit for a → 1, so nothing smaller holds for every a. ∎
 //! * Its trade-off function consists of the straight lines from (0, 1) to (c, c) to (1, 0), c = 1/(1 + e^ε) (Dong, Roth & Su
 //!   2022, Proposition 2.5). That of N(μ, 1) against N(0, 1) is convex, has the same ends, and passes through (c, c) for
 //!   Φ(−μ/2) = c; so it is below both lines, and the Gaussian pair with this or a larger μ dominates.
 
-use crate::exact::Rational;
+use crate::exact::{Enclosure, Rational};
 use crate::pair::moments::{log_expm1, shifted, RELATIVE};
 use crate::pair::{Profile, Reversal};
 use crate::special::{upper_tail, UNIT_ROUNDOFF};
@@ -18,6 +21,8 @@ use crate::special::{upper_tail, UNIT_ROUNDOFF};
 const SMALLEST: f64 = 1e-300;
 /// A bound on the relative error of erf and of the few operations beside it.
 const OF_ERF: f64 = 8192.0 * UNIT_ROUNDOFF;
+/// Below this distance of the corner from ½ the condition is that of erf.
+const NEAR: f64 = 0.46;
 /// More than the halvings of an interval that begins at 0, for the precision of [`RELATIVE`].
 const MOST_HALVINGS: usize = 128;
 
@@ -41,10 +46,13 @@ pub fn log_moment(epsilon: f64, a: f64) -> f64 {
     shifted(excess) * (1.0 + RELATIVE)
 }
 
-/// Returns a ρ with D_a ≤ aρ for every order a > 1 for losses of at most ε in both directions.
+/// Returns ε·tanh(ε/2), rounded up, a ρ with D_a ≤ aρ for every order a > 1 for losses of at most ε in both directions.
 #[must_use]
 pub fn concentration(epsilon: &Rational) -> Rational {
-    epsilon * epsilon / Rational::from_integer(2.into())
+    let most = Enclosure::exactly(epsilon.clone()).doubles().1;
+    let square = epsilon * epsilon / Rational::from_integer(2.into());
+    let exact = Rational::from_float(most * (most / 2.0).tanh() * (1.0 + 8.0 * UNIT_ROUNDOFF));
+    exact.map_or(square.clone(), |exact| exact.min(square))
 }
 
 /// Returns μ² for a μ such that the pair N(μ, 1) against N(0, 1) dominates all whose losses are at most ε in both directions.
@@ -53,32 +61,40 @@ pub fn concentration(epsilon: &Rational) -> Rational {
 /// about ε = 690 on.
 #[must_use]
 pub fn gaussian_square(epsilon: f64) -> Option<Rational> {
-    let mu = Rational::from_float(gaussian(epsilon)?)?;
+    // 1/(1 + e^ε) and (e^ε − 1)/(e^ε + 1).
+    let corner = (-epsilon).exp() / (1.0 + (-epsilon).exp());
+    square_through(corner, (epsilon / 2.0).tanh())
+}
+
+/// Returns μ² for the least μ with Φ(−μ/2) ≤ c, rounded up: the trade-off function of the pair passes through (c, c) or below.
+///
+/// `corner` is c and `distance` is 1 − 2c, which keeps its digits where c is near ½; both are known to a few units of rounding.
+pub(super) fn square_through(corner: f64, distance: f64) -> Option<Rational> {
+    let mu = Rational::from_float(gaussian(corner, distance)?)?;
     Some(&mu * &mu)
 }
 
-/// Returns the μ of [`gaussian_square`].
-fn gaussian(epsilon: f64) -> Option<f64> {
-    if epsilon <= 0.0 {
+/// Returns the μ of [`square_through`].
+fn gaussian(corner: f64, distance: f64) -> Option<f64> {
+    if distance <= 0.0 {
         return Some(0.0);
     }
-    // 1/(1 + e^ε), rounded down, and (e^ε − 1)/(e^ε + 1), rounded up, which keeps its digits where ε is small.
-    let tail = (-epsilon).exp() / (1.0 + (-epsilon).exp()) * (1.0 - 8.0 * UNIT_ROUNDOFF);
-    let distance = (epsilon / 2.0).tanh() * (1.0 + OF_ERF);
+    let tail = corner * (1.0 - 8.0 * UNIT_ROUNDOFF);
+    let distance = distance * (1.0 + OF_ERF);
     if tail.is_nan() || tail < SMALLEST {
         return None;
     }
     let enough = |mu: f64| {
-        if epsilon < 1.0 {
-            // The same condition is 2Φ(μ/2) − 1 ≥ (e^ε − 1)/(e^ε + 1).
+        if distance < NEAR {
+            // The same condition is 2Φ(μ/2) − 1 ≥ 1 − 2c.
             libm::erf(mu / 8.0_f64.sqrt()) * (1.0 - OF_ERF) >= distance
         } else {
             let above = upper_tail(mu / 2.0, 0.0);
             above.value + above.error <= tail
         }
     };
-    // Twice √(π/2)·ε is enough for every ε; nothing depends on that, as it is asked.
-    let (mut low, mut high) = (0.0, 2.0 * epsilon * (std::f64::consts::PI / 2.0).sqrt());
+    // μ is about √(2π)(1 − 2c) for c near ½, and Φ(−μ/2) ≤ e^{−μ²/8} for all.
+    let (mut low, mut high) = (0.0, if distance < NEAR { 4.0 * distance } else { (-8.0 * tail.ln()).sqrt() + 1.0 });
     if !enough(high) {
         return None;
     }
@@ -98,6 +114,8 @@ fn gaussian(epsilon: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use num_traits::ToPrimitive;
+
     use super::*;
     use crate::exact::decimal;
     use crate::pair::gaussian::GaussianPair;
@@ -119,13 +137,24 @@ mod tests {
             }
         }
         assert!(log_moment(0.0, 2.0).abs() < 1e-300 && log_moment(1e6, 64.0).is_finite());
-        assert_eq!(concentration(&decimal(0.1)), decimal(0.005));
+        let rho = |epsilon: f64| concentration(&decimal(epsilon)).to_f64().unwrap();
+        for epsilon in [1e-9_f64, 0.01, 0.3, 1.0, 7.0, 300.0] {
+            let orders = (0..400).map(|k| 1.0 + 1e-6 * 1.06_f64.powi(k));
+            let largest = orders.map(|a| log_moment(epsilon, a) / (a - 1.0) / a).fold(0.0, f64::max);
+            assert!(rho(epsilon) >= largest * (1.0 - 1e-9), "{epsilon} {largest}");
+            assert!(rho(epsilon) <= largest * (1.0 + 1e-4), "{epsilon} {largest}");
+        }
+        assert!((rho(1.0) - 0.462_117_157_260_009_8).abs() < 1e-15);
+    }
+
+    fn of_pure(epsilon: f64) -> Option<f64> {
+        gaussian((-epsilon).exp() / (1.0 + (-epsilon).exp()), (epsilon / 2.0).tanh())
     }
 
     #[test]
     fn gaussian_pairs_dominate_randomised_response_and_hardly_more() {
         for epsilon in [1e-9_f64, 1e-3, 0.3, 0.999, 1.0, 2.0, 30.0, 300.0, 600.0] {
-            let mu = gaussian(epsilon).unwrap();
+            let mu = of_pure(epsilon).unwrap();
             let profile = GaussianPair::new(mu, 1.0).unwrap();
             let likely = 1.0 / (1.0 + (-epsilon).exp());
             for share in [0.0, 0.3, 0.9, 0.999] {
@@ -138,7 +167,7 @@ mod tests {
             let nearer = upper_tail(mu * (1.0 - 1e-9) / 2.0, 0.0).value;
             assert!(nearer >= 1.0 / (1.0 + epsilon.exp()) * (1.0 - 1e-9 * (1.0 + mu * mu)), "{epsilon} {mu}");
         }
-        assert_eq!(gaussian(0.0), Some(0.0));
-        assert!(gaussian(700.0).is_none() && gaussian(f64::INFINITY).is_none() && gaussian(5e-324).is_some());
+        assert_eq!(of_pure(0.0), Some(0.0));
+        assert!(of_pure(700.0).is_none() && of_pure(f64::INFINITY).is_none() && of_pure(5e-324).is_some());
     }
 }
