@@ -95,12 +95,12 @@ pub(super) fn integrated<P: Profile + ?Sized>(profile: &P, order: f64, run: &Run
     // The distance of the two laws is half of the mean size of L − 1.
     let usual = profile.bounds(0.0).1.max(USUAL);
     let (mut last, mut total) = (0.0, f64::NEG_INFINITY);
-    let mut least = 2.0 * usual.ln() + (order * (order - 1.0)).ln();
+    let mut floor = 2.0 * usual.ln() + (order * (order - 1.0)).ln();
     if let Some(shift) = end {
-        least = least.max(at_least(profile, order, farthest(order, shift)));
+        floor = floor.max(at_least(profile, order, farthest(order, shift)));
     }
     for _ in 0..PASSES {
-        let next = largest.unwrap_or_else(|| end.map_or(0.0, |shift| reach(order, shift, least - NEGLIGIBLE)));
+        let next = largest.unwrap_or_else(|| end.map_or(0.0, |shift| reach(order, shift, floor - NEGLIGIBLE)));
         if next <= last {
             break;
         }
@@ -111,7 +111,7 @@ pub(super) fn integrated<P: Profile + ?Sized>(profile: &P, order: f64, run: &Run
         if beyond <= within - NEGLIGIBLE / 2.0 {
             break;
         }
-        least = within;
+        floor = within;
     }
     if let Some(shift) = end.filter(|_| order * last > MOST_NODES) {
         // Where nodes are too far from each other, the Gaussian pair alone may be the better bound for t ≥ 1.
