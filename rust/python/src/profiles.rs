@@ -353,7 +353,7 @@ impl RoundProfile {
 
     /// Returns an upper bound on the Rényi divergence of an order as a fraction, in nats; None if none is known.
     fn divergence(&self, py: Python<'_>, order: f64) -> PyResult<Option<BigRational>> {
-        let profile = Arc::clone(&self.0);
+        let profile = self.0.clone();
         interruptible::call(py, 0, interruptible::remaining(), move |run| divergence(profile.as_ref(), order, run))
     }
 

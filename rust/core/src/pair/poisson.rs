@@ -8,7 +8,7 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::moments::{integrated, RELATIVE};
 use crate::pair::rare::RarePair;
 use crate::pair::sampled_moments::{bounded, of_group, of_one};
-use crate::pair::{reversed, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
 
 /// Records with a smaller probability than this are evaluated by [`RarePair`].
@@ -78,9 +78,9 @@ impl Profile for PoissonPair {
     }
 
     fn reversal(&self) -> Reversal {
-        match reversed(&self.pair) {
-            Some(pair) => Reversal::Other(Arc::new(Self { pair, reverse: !self.reverse, ..*self })),
-            None => Reversal::Unknown,
+        match self.pair.reversal() {
+            Reversal::Other(pair) => Reversal::Other(Arc::new(Self { pair, reverse: !self.reverse, ..*self })),
+            same_or_unknown => same_or_unknown,
         }
     }
 
