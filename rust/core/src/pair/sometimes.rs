@@ -142,7 +142,7 @@ mod tests {
                 .iter()
                 .sum();
             let exact = (q * (within - 1.0)).ln_1p();
-            let profile = Sometimes::new(Arc::new(inner.clone()), q).unwrap();
+            let profile = Sometimes::new(Checked::of(inner.clone()).unwrap(), q).unwrap();
             let found = profile.log_moment(a, &run).unwrap().unwrap();
             assert!(found >= exact * (1.0 - 1e-12) && found <= exact * (1.0 + 1e-10), "{a} {found} {exact}");
         }

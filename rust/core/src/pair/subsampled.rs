@@ -433,7 +433,9 @@ mod tests {
         let run = Run::default();
         for q in [0.5_f64, 0.1, 1e-3] {
             for reverse in [false, true] {
-                let sampled = subsampled(Arc::new(DiscretePair::new(OUTCOMES.to_vec()).unwrap()), q, reverse).unwrap();
+                let sampled =
+                    subsampled(Checked::of(DiscretePair::new(OUTCOMES.to_vec()).unwrap()).unwrap(), q, reverse)
+                        .unwrap();
                 // In another order than the sums are shared in.
                 for a in [9.0, 2.0, 5.5, 1.5, 3.0] {
                     let term = |&(p, r): &(f64, f64)| {

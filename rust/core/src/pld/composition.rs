@@ -347,16 +347,16 @@ mod tests {
     fn facts_of_rounds_add_up() {
         let run = Run::default();
         let rounds = [
-            Round { profile: Arc::new(GaussianPair::new(0.1, 1.0).unwrap()), count: 4 },
-            Round { profile: Arc::new(GaussianPair::new(0.3, 1.0).unwrap()), count: 1 },
+            Round { profile: Checked::of(GaussianPair::new(0.1, 1.0).unwrap()).unwrap(), count: 4 },
+            Round { profile: Checked::of(GaussianPair::new(0.3, 1.0).unwrap()).unwrap(), count: 1 },
         ];
         let [_, above] = both(&rounds);
         assert_eq!(above.gaussian_square(), Some(decimal(0.13)));
         assert_eq!(above.concentration(), Some(decimal(0.065)));
         assert_eq!(above.exact_divergence(3.0), Some(decimal(0.195)));
         let mixed = [
-            Round { profile: Arc::new(Laplace::new(1.0, 2.0).unwrap()), count: 2 },
-            Round { profile: Arc::new(DiscretePair::new(vec![(0.6, 0.4), (0.4, 0.6)]).unwrap()), count: 1 },
+            Round { profile: Checked::of(Laplace::new(1.0, 2.0).unwrap()).unwrap(), count: 2 },
+            Round { profile: Checked::of(DiscretePair::new(vec![(0.6, 0.4), (0.4, 0.6)]).unwrap()).unwrap(), count: 1 },
         ];
         let [_, above] = both(&mixed);
         let one = |at: usize| mixed[at].profile.log_moment(2.5, &run).unwrap().unwrap();

@@ -75,8 +75,7 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use crate::pair::check::Checked;
     use crate::pair::gaussian::GaussianPair;
     use crate::pld::answer::single;
     use crate::pld::{answer, curve, Query, Round};
@@ -85,8 +84,8 @@ mod tests {
     #[test]
     fn a_question_of_little_work_takes_no_more_and_encloses_the_truth() {
         let rounds = [
-            Round { profile: Arc::new(GaussianPair::new(0.3, 1.0).unwrap()), count: 40 },
-            Round { profile: Arc::new(GaussianPair::new(1.0, 1.0).unwrap()), count: 1 },
+            Round { profile: Checked::of(GaussianPair::new(0.3, 1.0).unwrap()).unwrap(), count: 40 },
+            Round { profile: Checked::of(GaussianPair::new(1.0, 1.0).unwrap()).unwrap(), count: 1 },
         ];
         let exact = GaussianPair::new((40.0 * 0.09 + 1.0_f64).sqrt(), 1.0).unwrap();
         let epsilons = [0.5, 2.0, 6.0, 12.0];
