@@ -7,9 +7,9 @@ A certificate is changed in its structure (keys dropped, added, renamed, swapped
 or nested), in its document or in what it states beside it, and its hashes are renewed (`forging/`). Its claim is as it was, or
 less, or just below the core's own lower end, or, where the house refuses the document, so large that anything that is read is
 proven. One in eight is not changed, but claims less than data sets attain that the adversary built and enumerated. A proven claim
-is a fault if the house refuses the document, or proves a larger δ. So is a verdict that is none of those that are documented, and
-one that takes longer than the limit. The exit code is 1 if there is a fault; each is printed, and can be had again by its kind,
-seed and number: `--only KIND --seed SEED --number NUMBER`.
+is a fault if the house refuses the document, or proves a larger δ. So is a verdict that is none of those that are documented, one
+that takes longer than the limit, and a true certificate that is refuted. The exit code is 1 if there is a fault; each is printed,
+and can be had again by its kind, seed and number: `--only KIND --seed SEED --number NUMBER`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -60,8 +61,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutations", type=int, default=400, help="how many forgeries of each kind")
     parser.add_argument("--seed", type=int, default=1, help="the first seed of starts")
-    parser.add_argument("--only", action="append", metavar="KIND", help="only kinds whose name contains this text; repeatable")
-    parser.add_argument("--number", type=int, help="only this forgery of the start with the seed; its certificate is printed")
+    parser.add_argument(
+        "--only", action="append", metavar="KIND", help="only kinds whose name contains this text; repeatable"
+    )
+    parser.add_argument(
+        "--number", type=int, help="only this forgery of the start with the seed; its certificate is printed"
+    )
     parser.add_argument("--limit", type=float, default=0.4, help="the checker's seconds of processor time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no further kind after that long")
     parser.add_argument("--report", type=Path, help="write faults as JSON lines to this file")
@@ -80,7 +85,14 @@ def main() -> int:
             seed = options.seed
             while counts["forgeries"] < options.mutations and seed < options.seed + 10 * options.mutations:
                 one = start(kind, seed, 10.0)
-                numbers = [] if one is None else [options.number] if options.number is not None else range(PER_START)
+                # The first is the certificate itself.
+                numbers: Iterable[int] = (
+                    []
+                    if one is None
+                    else [options.number]
+                    if options.number is not None
+                    else range(min(PER_START, 1 + options.mutations - counts["forgeries"]))
+                )
                 for number in numbers:
                     assert one is not None
                     found = forgery(forger, one, kind, seed, number)
@@ -105,13 +117,15 @@ def main() -> int:
 def forgery(forger: Forger, one: Start, kind: str, seed: int, number: int) -> Forgery:
     """Return the forgery with a number of the start with a seed."""
     rng = random.Random(f"{seed} {kind} {number}")
+    if number == 0:
+        return forger.unchanged(one)
     if one.false and number % ENUMERATED == 0:
         return forger.enumerated(one, rng)
     return forger.changed(one, rng, apart=(seed * PER_START + number) % APART == 1)
 
 
 def _count(counts: Counter[str], found: Forgery) -> None:
-    counts["forgeries"] += 1
+    counts["forgeries" if found.how != ["nothing"] else "true certificates"] += 1
     counts[found.answer.verdict] += 1
     counts["ended at the limit"] += found.answer.ended
     if found.answer.verdict == "proven":

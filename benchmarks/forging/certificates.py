@@ -69,8 +69,8 @@ def meant(certificate: Json, folder: Path) -> Json:
     """Return the document that a certificate is about: with the value of its blank, with what was chosen, and with its matrices.
 
     Coefficients that are the result of a search, and the entries of a file, are those of the certificate: they are a part of what
-    it claims. What is only about the work of the house (`accounting`, `workload`, `composed_from`) is left out. Raises LookupError,
-    TypeError or ValueError if the parts of the certificate do not fit each other.
+    it claims. What is only about the work of the house (`accounting`, `workload`, `composed_from`) is left out. Raises
+    LookupError, TypeError or ValueError if the parts of the certificate do not fit each other.
     """
     document: Json = copy.deepcopy(certificate[DOCUMENT])
     solved = certificate.get("solved")

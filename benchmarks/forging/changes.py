@@ -1,4 +1,4 @@
-"""Random changes of the structure of JSON: keys that are dropped, added, renamed or swapped, and values of another size or type."""
+"""Random changes of the structure of JSON: keys are dropped, added, renamed or swapped, and values get another size or type."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Changes:
         """Return a copy with one to three changes, and what they are."""
         tree, made = copy.deepcopy(tree), list[str]()
         for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3])):
-            for _ in range(20):
+            for _ in range(20 if places(tree) else 0):
                 what = rng.choice(self._all)(tree, rng)
                 if what is not None:
                     made.append(what)
@@ -106,7 +106,9 @@ class Changes:
 
     def _scaled(self, tree: Json, rng: random.Random) -> str | None:
         numbers = [
-            one for one in places(tree) if isinstance(one[0][one[1]], int | float) and not isinstance(one[0][one[1]], bool)
+            one
+            for one in places(tree)
+            if isinstance(one[0][one[1]], int | float) and not isinstance(one[0][one[1]], bool)
         ]
         if not numbers:
             return None
@@ -132,7 +134,14 @@ class Changes:
     def _retyped(self, tree: Json, rng: random.Random) -> str | None:
         container, key, name = rng.choice(places(tree))
         value = container[key]
-        near = [str(value), [value], {"max": value}, {"schedule": [value]}, {"choose": [value]}, {"schedule": {"start": value, "decay": 1.0}}]
+        near = [
+            str(value),
+            [value],
+            {"max": value},
+            {"schedule": [value]},
+            {"choose": [value]},
+            {"schedule": {"start": value, "decay": 1.0}},
+        ]
         container[key] = copy.deepcopy(rng.choice(near) if rng.random() < 0.5 else rng.choice(OTHERS))
         return f"another type of {name}"
 
@@ -146,7 +155,9 @@ class Changes:
         return f"{name} of another"
 
     def _repeated(self, tree: Json, rng: random.Random) -> str | None:
-        lists = [container[key] for container, key, _ in places(tree) if isinstance(container[key], list) and container[key]]
+        lists = [
+            container[key] for container, key, _ in places(tree) if isinstance(container[key], list) and container[key]
+        ]
         if not lists:
             return None
         chosen = rng.choice(lists)
@@ -167,12 +178,18 @@ class Changes:
             return None
         entries, name = rng.choice(holders)
         at = rng.randrange(len(entries))
-        inner = next((v for v in entries[at].values() if isinstance(v, list)), None) if isinstance(entries[at], dict) else None
+        inner = (
+            next((v for v in entries[at].values() if isinstance(v, list)), None)
+            if isinstance(entries[at], dict)
+            else None
+        )
         if inner is not None and rng.random() < 0.5:
             entries[at : at + 1] = inner
             return f"{name} of an entry beside it"
-        wrapper = rng.choice([{name: [entries[at]]}, {"phases": [entries[at]]}, {"parallel": [entries[at], copy.deepcopy(entries[at])]}])
-        extra = rng.choice([{}, {"count": 2}, *self._sections[:0]])
+        wrapper = rng.choice(
+            [{name: [entries[at]]}, {"phases": [entries[at]]}, {"parallel": [entries[at], copy.deepcopy(entries[at])]}]
+        )
+        extra = rng.choice([{}, {"count": 2}])
         entries[at] = {**wrapper, **extra}
         return f"an entry of {name} nested"
 

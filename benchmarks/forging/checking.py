@@ -1,4 +1,4 @@
-"""The independent checker, asked about one text after the other: in one process that is ended at the limit, and by its command."""
+"""The independent checker, asked about one text after the other: in one process that ends at the limit, or in one for each."""
 
 from __future__ import annotations
 
@@ -99,4 +99,6 @@ class Checker:
         except ValueError as error:
             return Answer(NO_CERTIFICATE, str(error), time.monotonic() - began)
         reason = str(found["reason"])
-        return Answer(found["verdict"], reason, time.monotonic() - began, ended=reason.startswith(("time:", "the process")))
+        return Answer(
+            found["verdict"], reason, time.monotonic() - began, ended=reason.startswith(("time:", "the process"))
+        )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyaccount
 from forging.certificates import DOCUMENT, Json, meant
-from pyaccount.errors import DocumentError, LimitError, PyaccountError
+from pyaccount.errors import DocumentError, LimitError
 
 #: What the engine may be asked: how far apart the bounds of δ may be.
 _TOLERANCE = 0.01
@@ -45,7 +45,7 @@ class House:
         self._folder.cleanup()
 
     def document(self, certificate: Json) -> Json:
-        """Return what a certificate is about. Raises `Refused` if its document is none, or not with what the certificate states."""
+        """Return what a certificate is about. Raises `Refused` if that is no document."""
         try:
             if not isinstance(certificate[DOCUMENT], dict):
                 raise TypeError("the document is no mapping")
@@ -61,12 +61,17 @@ class House:
         except DocumentError as error:
             problem = error.problems[0]
             raise Refused(problem.slug, f"{problem.path}: {problem.message}"[:300]) from error
+        except Exception as error:
+            # Whatever else the house does, it does not accept the document; who forges sees that it failed.
+            raise Refused("the house fails", f"{type(error).__name__}: {error}"[:300]) from error
 
     def delta(self, document: Json, epsilon: float) -> Bounds | None:
         """Return bounds of δ at an ε; None if there are none in time."""
         privacy = {key: value for key, value in document["privacy"].items() if key in ("adjacency", "group_size")}
         accounting = {"profile": [], "tolerance": _TOLERANCE, "seed": 1}
-        asked = self._read({**document, "privacy": privacy | {"epsilon": epsilon, "delta": "solve"}, "accounting": accounting})
+        asked = self._read(
+            {**document, "privacy": privacy | {"epsilon": epsilon, "delta": "solve"}, "accounting": accounting}
+        )
         try:
             found = pyaccount.certify(asked, threads=1, time_limit=self.limit).data.guarantee
         except DocumentError as error:

@@ -52,6 +52,15 @@ class Forger:
             found.truth = found.fault = f"false: data sets attain more than δ({wanted.epsilon}) = {wanted.delta}"
         return self._regular(found)
 
+    def unchanged(self, start: Start) -> Forgery:
+        """Judge the certificate as the house issued it: it must not be refuted."""
+        found = Forgery(start.certificate, ["nothing"], document=True)
+        found.answer = self.checker.answer(text(found.certificate))
+        found.truth = "true"
+        if found.answer.verdict == "refuted" and found.certificate.get("holds"):
+            found.fault = f"a true certificate is refuted: {found.answer.reason}"
+        return self._regular(found)
+
     def changed(self, start: Start, rng: random.Random, *, apart: bool) -> Forgery:
         """Judge a certificate with changed structure, as it is checked in one process, or also by the checker's command."""
         found = self._forged(start.certificate, rng)
@@ -108,7 +117,9 @@ class Forger:
             found.how.append("much is claimed")
         elif way == "less":
             share, of_epsilon = rng.choice([0.0, 0.1, 0.5, 0.9, 0.99]), rng.random() < 0.5
-            less = kept._replace(epsilon=kept.epsilon * share) if of_epsilon else kept._replace(delta=kept.delta * share)
+            less = (
+                kept._replace(epsilon=kept.epsilon * share) if of_epsilon else kept._replace(delta=kept.delta * share)
+            )
             found.certificate = claiming(found.certificate, less)
             found.how.append("less is claimed")
         elif way == "sharp" and 0.0 <= kept.epsilon < 1e4 and (least := self._lower(document, kept.epsilon)) > 1e-290:
@@ -141,7 +152,11 @@ class Forger:
             return "undecided: time"
         if bounds.lower > wanted.delta * SLACK + 1e-300:
             return f"false: δ({wanted.epsilon}) is at least {bounds.lower:.9g}, claimed {wanted.delta:.9g}"
-        return "true" if bounds.upper <= wanted.delta * SLACK else f"undecided: up to {bounds.upper / max(wanted.delta, 1e-300):.4g} times"
+        return (
+            "true"
+            if bounds.upper <= wanted.delta * SLACK
+            else f"undecided: up to {bounds.upper / max(wanted.delta, 1e-300):.4g} times"
+        )
 
 
 def line(found: Forgery) -> dict[str, Any]:

@@ -136,7 +136,8 @@ class Body:
         named = {self.at("matrix", field): str(getattr(self.matrix, field)) for field in self.matrix.files}
         for path, scheduled in self.schedules().items():
             schedule = readable(scheduled)
-            if isinstance(schedule, ScheduleFile):
+            # A file that is no text is reported already.
+            if isinstance(schedule, ScheduleFile) and isinstance(schedule.file, str):
                 named[*path, "schedule", "file"] = schedule.file
         return named
 

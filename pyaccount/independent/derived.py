@@ -34,18 +34,46 @@ def rounded_root(square: Fraction) -> Callable[[int], int]:
     return lambda bits: math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
 
 
-def discrete(width: Fraction, shift: int, *, gaussian: bool) -> Atoms:
+#: Discrete noise with more outcomes that differ is refused: each value of its profile takes a step for each of them.
+MOST_OUTCOMES = 50_000
+
+
+def discrete_gaussian(width: Fraction, shift: int) -> Atoms:
     """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
     bits = 300
-    far = math.ceil(width * (20 if gaussian else 160)) + shift
+    far = math.ceil(width * 20) + shift
+    if far > MOST_OUTCOMES:
+        raise refused(f"discrete Gaussian noise on {far} values")
     law: dict[int, int] = {}
     for x in range(far + 1):
-        exponent = -Fraction(x * x) / (2 * width**2) if gaussian else -x / width
+        exponent = -Fraction(x * x) / (2 * width**2)
         law[x] = law[-x] = exp((exponent.numerator << bits) // exponent.denominator, bits) + 1
     whole = sum(law.values())
     p = {x: Fraction(law.get(x, 0), whole) for x in range(-far, far + shift + 1)}
     outcomes = [(p[x], p.get(x - shift, Fraction(0))) for x in p]
     return Atoms([each for each in outcomes if each[0] or each[1]], Fraction(1, 1 << 180))
+
+
+def discrete_laplace(width: Fraction, shift: int) -> Atoms:
+    """Return noise with masses in proportion to r^|x|, r = e^(−1/width), against its shift by k.
+
+    All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough, of
+    the weights 1/(1 − r), r^x and r^k/(1 − r), and those in the reverse order. *Error*: each weight has a relative error η below
+    2^−200, because exponentials err by two units of 2^−bits, r^k ≥ 2^(−1.5·k/width), and 1 − r ≥ 1/(2·width) ≥ 2^−62 unless r ≤ 1/2.
+    Then P ≤ (1 + 4η)P′ and Q ≥ (1 − 4η)Q′, and αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
+    """
+    if shift > MOST_OUTCOMES or width > 1 << 60 or shift > 10_000 * width:
+        raise refused(f"discrete Laplace noise of the scale {float(width):.3g} that is moved by {shift} steps")
+    bits = 300 + math.ceil(Fraction(3, 2) * shift / width)
+
+    def power(x: int) -> int:
+        return exp(-math.floor((x << bits) / width), bits)
+
+    rest = (1 << bits) - power(1)
+    weights = [(1 << 2 * bits) // rest, *map(power, range(1, shift)), (power(shift) << bits) // rest]
+    whole = sum(weights)
+    p = [Fraction(weight, whole) for weight in weights]
+    return Atoms(list(zip(p, p[::-1], strict=True)), Fraction(1, 1 << 180))
 
 
 def truncated(body: JsonObject, p: Fraction, shift: Callable[[int], int], rounds: int) -> RepeatedRound:
@@ -138,15 +166,18 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
     matrix = matrix or {"kind": "identity", "normalize": False}
     kind, margin = matrix["kind"], Fraction(0)
     claimed: JsonObject = claim.get("matrix") or {}
+    given = [*matrix.get("coefficients", ()), *matrix.get("inverse_coefficients", ())]
+    if exactly(matrix.get("bands", len(given))) > rounds:
+        raise refused("more bands than rounds")
     if kind == "identity":
         entries = [Fraction(1)]
     elif kind == "toeplitz":
         entries = [exactly(each) for each in matrix["coefficients"]]
     elif kind == "banded-square-root":
         entries = [Fraction(1)]
-        if min(int(exactly(matrix["bands"])), rounds) > 4000:
+        if exactly(matrix["bands"]) > 4000:
             raise refused("a square root with more than 4,000 bands")
-        for j in range(1, min(int(exactly(matrix["bands"])), rounds)):
+        for j in range(1, int(exactly(matrix["bands"]))):
             entries.append(entries[-1] * Fraction(2 * j - 1, 2 * j))
     elif kind == "optimal-toeplitz" and claimed.get("coefficients") and matrix.get("normalize", True):
         entries = [exactly(each) for each in claimed["coefficients"]]
@@ -162,8 +193,8 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
         if matrix.get("normalize", True)
         else Fraction(1)
     )
-    if not any(entries) or not norm:
-        raise refused("a matrix of zeros")
+    if entries[0] <= 0 or not norm:
+        raise refused("a matrix whose diagonal is not positive")
     return [each + margin if each >= 0 else each - margin for each in entries], norm
 
 
@@ -188,9 +219,9 @@ def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fracti
             terms = [int(term * decay) for term, decay in zip(terms, decays, strict=True)]
     else:
         inverse = [exactly(each) for each in matrix.get("inverse_coefficients", ())] or [Fraction(1)]
-        if min(int(exactly(matrix.get("bands", 1))), rounds) > 4000:
+        if exactly(matrix.get("bands", 1)) > 4000:
             raise refused("the inverse of a matrix with more than 4,000 bands")
-        for j in range(1, min(int(exactly(matrix.get("bands", 1))), rounds)):
+        for j in range(1, int(exactly(matrix.get("bands", 1)))):
             inverse.append(inverse[-1] * Fraction(2 * j - 3, 2 * j))
         wide, column = [int(each / inverse[0] * unit) for each in inverse], [int(unit / inverse[0])]
         for i in range(1, rounds):
@@ -227,7 +258,9 @@ def tree(matrix: JsonObject, rounds: int, apart: int, most: int) -> Fraction:
 
     A leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 with unit norm. Leaves of different trees are orthogonal.
     """
-    every = min(rounds, int(exactly(matrix.get("restart_every", rounds))))
+    every = int(exactly(matrix.get("restart_every", rounds)))
+    if every > rounds:
+        raise refused("a tree that restarts after the end of the run")
     if most > 1 and every > apart:
         raise refused("a tree in which a record takes part several times")
     return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))

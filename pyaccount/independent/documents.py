@@ -17,7 +17,8 @@ from .derived import (
     SERIES,
     RepeatedRound,
     column,
-    discrete,
+    discrete_gaussian,
+    discrete_laplace,
     pattern,
     rounded_root,
     rounds_of,
@@ -255,9 +256,18 @@ class Reader:
             if matrix is not None and matrix["kind"] in SERIES:
                 raise refused(f"a sampler without {key} and a matrix without bands")
             given = self._bins(body) if key == "bins" else len(entries)
-        apart = math.floor(exactly(given))
-        if apart < 1:
-            raise refused(f"{key} {float(exactly(given))!r}")
+        apart, factor = round(given := exactly(given)), Fraction(1)
+        if apart < 1 or abs(given - apart) > given / 10**9 or (key == "bins" and apart > rounds):
+            raise refused(f"{key} {float(given)!r}")
+        if key == "partitions":
+            factor = given
+        # The rate does not matter here, but without one that is possible this is no document.
+        if self._probability(body["training"], factor) > 1 or any(
+            rate * apart > 1 for rate in _rates(body["training"])
+        ):
+            raise refused(f"a participation rate above 1/{apart}")
+        if len(entries) > apart and (matrix is None or matrix["kind"] not in SERIES):
+            raise refused(f"{len(entries)} bands of records that are {apart} rounds apart")
         most = -(-rounds // apart)
         moved = main * pattern(entries, rounds, apart, most) / norm + also * most
         return SecretPatterns((self.moves * at_least_one(sampler, "records_per_user", 1)) ** 2 * moved)
@@ -314,11 +324,15 @@ class Reader:
         if kind == "fixed-size":
             law, lost = hypergeometric(records, drawn, self.group), Fraction(0)
         elif kind in ("with-replacement", "must-wo"):
+            if kind == "must-wo" and drawn > at_least_one(sampler, "subset_size", 0):
+                raise refused("batches that are larger than the subset")
             law, lost = binomial(drawn, Fraction(self.group, records), self.least)
         elif self.group != 1:
             raise refused("groups with this sampler")
         elif kind == "must-ow":
             subset = at_least_one(sampler, "subset_size", 0)
+            if subset > records:
+                raise refused("a subset that is larger than the data set")
             inner, lost = binomial(drawn, Fraction(1, subset), self.least)
             share = Fraction(subset, records)
             law, lost = {j: weight * share for j, weight in inner.items()}, lost * share
@@ -368,7 +382,11 @@ class Reader:
     def _epoch(self, body: JsonObject) -> Fraction | None:
         """Return how many batches have all records, if the document says it."""
         records, batch = (body["training"].get(key) for key in ("dataset_size", "expected_batch_size"))
-        return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
+        if records is None or batch is None:
+            return None
+        if exactly(batch) > exactly(records):
+            raise refused("a batch that is larger than the data set")
+        return Fraction(math.ceil(exactly(records) / exactly(batch)))
 
     def _unsampled(self, body: JsonObject, main: Fraction, also: Fraction) -> Round:
         """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over allowed participations (section 3)."""
@@ -400,7 +418,7 @@ class Reader:
                 raise refused("groups that move several discrete numbers")
             if (size / step).denominator != 1:
                 raise refused("a sensitivity that is no whole number of steps")
-            yield discrete(width, int(size / step), gaussian=kind == "discrete-gaussian"), moved
+            yield (discrete_laplace if "scale" in given else discrete_gaussian)(width, int(size / step)), moved
         elif kind == "randomized-response":
             yield self._randomized(mechanism, given), 1
         elif kind == "mixture-of-gaussians" and k == 1 and self.adjacency != "replace-one":

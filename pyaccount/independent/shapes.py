@@ -135,7 +135,7 @@ INSIDE = {
     "selected": ("run", "release", "sampled"),
     "sampled": ("run", "release"),
 }
-#: Which values keys have: an interval of numbers, or of whole numbers, or words. *place/key* comes before *key*.
+#: Which values keys have: intervals of numbers, or one of whole numbers, or words. *place/key* comes before *key*.
 VALUES = _table("""
     pyaccount: whole [1, 1]
     buffers: whole [1, 16]
@@ -147,11 +147,12 @@ VALUES = _table("""
     iterations count every min_separation max_participations participations partitions: whole [1, 1e9]
     values: whole [2, 1e9]
     dataset_size truncate_to: whole [1, 1e15]
-    epsilon rho xi: [0, 1e4]
+    epsilon xi: [0, 1e4]
+    rho: [1e-12, 1e4]
     mu: [1e-6, 100]
     order: (1, 1e6]
     delta decays: [0, 1]
-    privacy/delta: [0, 1)
+    privacy/delta: [0, 0] | [1e-280, 1)
     report_delta: [1e-280, 1)
     advantage truth_probability: (0, 1)
     true_positive_rate false_positive_rate stopping_probability probability: [1e-9, 1)
@@ -220,10 +221,22 @@ def filled_in(certificate: JsonObject) -> dict[str, Any]:
         _choose(body.get("sampler") or {}, claim.get("chosen") or {})
     _body(document, "document")
     privacy = document["privacy"]
+    _target(privacy, certificate, blanks=0 if solved else 1)
     stated = {"group_size": 1} | dict(privacy) | dict(certificate.get("privacy") or {})
     if (stated["adjacency"], stated["group_size"]) != (privacy["adjacency"], privacy.get("group_size", 1)):
         raise refused("a certificate that protects others than its document")
     return document
+
+
+def _target(privacy: JsonObject, certificate: JsonObject, blanks: int) -> None:
+    """Raise unless the privacy of a document is a target that a document can have, and the certificate is about it."""
+    risk, guarantee = privacy.get("risk", {}), certificate.get("guarantee") or {}
+    if [privacy.get(key) for key in ("epsilon", "delta")].count("solve") > blanks:
+        raise refused("a document with several blanks")
+    if "true_positive_rate" in risk and risk["true_positive_rate"] <= risk["false_positive_rate"]:
+        raise refused("a true positive rate that is not above the false positive rate")
+    if privacy.get("delta") == 0 and guarantee.get("delta") != 0:
+        raise refused("a δ above 0 where the document asks for δ = 0")
 
 
 def _choose(section: dict[str, Any], chosen: JsonObject) -> None:
@@ -252,6 +265,9 @@ def _body(body: Any, inside: str) -> None:
         if key in ("phases", "parallel"):
             for each in _listed(value, key):
                 _body(each, "document" if shape == "phased" else shape)
+            parts = [each["name"] for each in value if "name" in each]
+            if key == "parallel" and (len(value) < 2 or len(set(parts)) < len(parts)):
+                raise refused("parallel with one part, or with two parts of one name")
         elif key == "training":
             _section(value, key, f"training {sampler}")
         elif key in ("sampler", "noise", "matrix", "select", "mechanism"):
@@ -317,7 +333,7 @@ def allowed(value: Any, key: str, place: str) -> None:
     elif kind is None:
         right = False
     elif kind.endswith(("]", ")")):
-        right = (place == "privacy" and value == "solve") or _within(value, kind)
+        right = (place == "privacy" and value == "solve") or any(_within(value, part) for part in kind.split("|"))
     elif kind == "true false":
         right = isinstance(value, bool)
     else:
@@ -328,6 +344,7 @@ def allowed(value: Any, key: str, place: str) -> None:
 
 def _within(value: Any, interval: str) -> bool:
     """Return whether a value is a number in an interval of the table."""
+    interval = interval.strip()
     low, high = (Fraction(bound) for bound in interval.removeprefix("whole ")[1:-1].split(","))
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         return False

@@ -103,6 +103,12 @@ def test_files_are_confined_however_deep_they_are(where: str, folder: Path) -> N
         pyaccount.load(document("../theirs/sigmas.csv"))
 
 
+@pytest.mark.parametrize("file", [3, None, ["sigmas.csv"], {}])
+def test_a_file_of_another_type_is_a_problem_of_the_document(folder: Path, file: Any) -> None:
+    with pytest.raises(pyaccount.DocumentError, match="wrong-type"):
+        pyaccount.load(scheduled(file))
+
+
 def test_every_key_that_names_a_file_is_confined() -> None:
     """Whoever adds a key for a file finds here that the rule has to know it: the schema has no others."""
     keys: set[str] = set()

@@ -13,8 +13,9 @@ import pytest
 from scipy.stats import norm
 
 from pyaccount.independent import draws, kinds, lattice, proof, rounds
-from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, truncated
+from pyaccount.independent.derived import RepeatedRound, discrete_gaussian, discrete_laplace, rounded_root, truncated
 from pyaccount.independent.enclosures import up
+from pyaccount.independent.shapes import NotCheckableError
 
 
 @pytest.fixture(autouse=True)
@@ -145,11 +146,29 @@ def test_divergences_are_converted_as_published() -> None:
 
 @pytest.mark.parametrize("gaussian_noise", [True, False])
 def test_discrete_noise_is_a_sum(gaussian_noise: bool) -> None:
-    part, width = discrete(Fraction(3), 2, gaussian=gaussian_noise), 3
+    part, width = (discrete_gaussian if gaussian_noise else discrete_laplace)(Fraction(3), 2), 3
     weight = {x: math.exp(-x * x / 18 if gaussian_noise else -abs(x) / width) for x in range(-200, 201)}
     total = sum(weight.values())
     exact = sum(max(0.0, weight[x] - math.exp(0.4) * weight[x + 2]) for x in range(-200, 199)) / total
     assert value_at(part, 0.4) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(("width", "shift"), [("0.4", 1), ("2.5", 7), ("40", 3)])
+def test_losses_of_discrete_laplace_noise_are_few(width: str, shift: int) -> None:
+    part, r = discrete_laplace(Fraction(width), shift), mpmath.exp(-1 / mpmath.mpf(width))
+    assert len(part.outcomes) == shift + 1
+    for loss in (0.0, round(0.3 * shift / float(width), 2), round(0.95 * shift / float(width), 2)):
+        terms = (r ** abs(x) - mpmath.exp(loss) * r ** abs(x - shift) for x in range(-2000, 2001))
+        exact = (1 - r) / (1 + r) * mpmath.fsum(max(term, mpmath.mpf(0)) for term in terms)
+        assert value_at(part, loss) == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("make", "width", "shift"), [
+    (discrete_gaussian, 1e5, 1), (discrete_laplace, 1, 10**9), (discrete_laplace, 1e-6, 1), (discrete_laplace, 1e24, 1),
+])  # fmt: skip
+def test_discrete_noise_of_too_many_values_is_refused(make: Callable[..., object], width: float, shift: int) -> None:
+    with pytest.raises(NotCheckableError, match="discrete"):
+        make(Fraction(width), shift)
 
 
 def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pyaccount.independent import draws, kinds, lattice, proof, rounds, selection
-from pyaccount.independent.derived import discrete, rounded_root
+from pyaccount.independent.derived import discrete_gaussian, rounded_root
 from pyaccount.independent.shapes import NotCheckableError
 from pyaccount.independent.verdict import check, parsed
 
@@ -166,7 +166,7 @@ def test_masses_that_are_missing_or_too_many_are_refused() -> None:
     ):
         with pytest.raises(NotCheckableError):
             make()
-    assert discrete(Fraction(3), 1, gaussian=True).value(GRID, 1) > 0
+    assert discrete_gaussian(Fraction(3), 1).value(GRID, 1) > 0
 
 
 @pytest.mark.parametrize("p", ["0.001", "0.3", "1"])

@@ -187,6 +187,43 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"phases": [{"sampler": {"kind": "poisson", "sampling_probability": 0.1, "truncate_to": 5}, "phases": [PLAIN]}]},
         "truncate_to",
     ),
+    "one part": ({"phases": [{"parallel": [{"name": "a", **LAPLACE}]}]}, "one part"),
+    "two parts of one name": ({"phases": [{"parallel": [{"name": "a", **LAPLACE}, {"name": "a", **LAPLACE}]}]}, "one name"),
+    "two blanks": ({"privacy": private() | {"delta": "solve"}, **LAPLACE}, "several blanks"),
+    "a target that no document has": ({"privacy": private() | {"delta": 1e-305}, **LAPLACE}, "delta"),
+    "a target of 0 beside a claim of more": ({"privacy": private() | {"delta": 0}, **LAPLACE}, "δ = 0"),
+    "rates of an attack that guesses": (
+        {"privacy": {"adjacency": "add-remove", "risk": {"true_positive_rate": 0.1, "false_positive_rate": 0.1}}, **LAPLACE},
+        "positive rate"),
+    "a rho that no document has": ({"mechanism": {"kind": "stated", "rho": 1e-300}}, "rho"),
+    "a subset that is larger than the data set": (
+        {"training": {"dataset_size": 60, "expected_batch_size": 5, "iterations": 4},
+         "sampler": {"kind": "must-ow", "subset_size": 900}, "noise": NOISE}, "subset"),
+    "a batch that is larger than the subset": (
+        {"training": {"dataset_size": 60, "expected_batch_size": 50, "iterations": 4},
+         "sampler": {"kind": "must-wo", "subset_size": 9}, "noise": NOISE}, "subset"),
+    "a batch that is larger than the data set": (
+        {**PLAIN, "training": {"dataset_size": 60, "expected_batch_size": 100, "iterations": 4}}, "data set"),
+    "a diagonal of zeros": ({**PLAIN, "matrix": {"kind": "toeplitz", "coefficients": [0, 1]}}, "diagonal"),
+    "a matrix with more bands than rounds": ({**PLAIN, "matrix": {"kind": "banded-square-root", "bands": 5}}, "more bands"),
+    "a tree that is longer than the run": ({**PLAIN, "matrix": {"kind": "tree", "restart_every": 8}}, "restarts"),
+    "separated records without a rate": (
+        {"privacy": private("replace-one"), "training": {"iterations": 9}, "sampler": {"kind": "b-min-sep", "min_separation": 3},
+         "noise": NOISE}, "without a rate"),
+    "random parts without a rate": (
+        {"training": {"iterations": 9}, "sampler": {"kind": "cyclic-poisson", "partitions": 3, "phase": "random"},
+         "noise": NOISE},
+        "without a rate"),
+    "random parts of fewer rounds than bands": (
+        {"training": {"iterations": 9, "sampling_probability": 0.1}, "noise": NOISE,
+         "matrix": {"kind": "banded-square-root", "bands": 4},
+         "sampler": {"kind": "cyclic-poisson", "partitions": 3, "phase": "random"}}, "4 bands"),
+    "bins that are no whole number": (
+        {"training": {"iterations": 9, "participation_rate": 0.225}, "sampler": {"kind": "balls-in-bins"}, "noise": NOISE,
+         "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]}}, "bins"),
+    "more bins than rounds": (
+        {"training": {"iterations": 9, "participation_rate": 0.05}, "sampler": {"kind": "balls-in-bins"}, "noise": NOISE,
+         "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]}}, "bins"),
 }  # fmt: skip
 
 

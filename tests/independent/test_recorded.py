@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from places import CERTIFICATES
 
+import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.independent.reading import process
 from pyaccount.independent.verdict import check, parsed, sentence
@@ -53,6 +54,23 @@ def test_golden_certificates_are_proven(name: str) -> None:
         found | {"file": "certificate.json"}
     )
     assert list(errors) == []
+
+
+def test_a_bound_of_delta_for_which_nothing_was_drawn_is_no_contradiction() -> None:
+    """An added record moves so little that the core proves its δ, and records a bound below 1 beside no samples."""
+    document = {
+        "pyaccount": 1,
+        "name": "few rounds",
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        "training": {"iterations": 2, "sampling_probability": 0.657},
+        "sampler": {"kind": "b-min-sep", "min_separation": 3, "start": "cold"},
+        "noise": {"multiplier": 2.24},
+        "accounting": {"tolerance": 0.2, "seed": 1, "profile": []},
+    }
+    certificate = json.loads(pyaccount.certify(document).to_json())
+    (added,) = (test for test in recorded_tests(certificate) if test["direction"] == "add")
+    assert (added["samples"], added["proposal"]["stretch"]) == (0, 0.0)
+    assert verdict(certificate, 0.1)["verdict"] in ("proven", "consistent")
 
 
 @pytest.mark.parametrize("name", NAMES)
