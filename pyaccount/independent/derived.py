@@ -11,7 +11,7 @@ from .draws import Blend
 from .enclosures import exp, up
 from .kinds import Atoms
 from .rounds import CountedRound, MixtureRound, Round
-from .shapes import JsonObject, at_least_one, exactly, refused
+from .shapes import JsonObject, allowed, at_least_one, exactly, refused
 
 #: One kind of rounds, and how many there are.
 RepeatedRound = tuple[Round, int]
@@ -57,10 +57,10 @@ def discrete_gaussian(width: Fraction, shift: int) -> Atoms:
 def discrete_laplace(width: Fraction, shift: int) -> Atoms:
     """Return noise with masses in proportion to r^|x|, r = e^(−1/width), against its shift by k.
 
-    All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough, of
-    the weights 1/(1 − r), r^x and r^k/(1 − r), and those in the reverse order. *Error*: each weight has a relative error η below
-    2^−200, because exponentials err by two units of 2^−bits, r^k ≥ 2^(−1.5·k/width), and 1 − r ≥ 1/(2·width) ≥ 2^−62 unless r ≤ 1/2.
-    Then P ≤ (1 + 4η)P′ and Q ≥ (1 − 4η)Q′, and αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
+    All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough,
+    of the weights 1/(1 − r), r^x and r^k/(1 − r), and those in the reverse order. *Error*: each weight has a relative error η
+    below 2^−200, because exponentials err by two units of 2^−bits, r^k ≥ 2^(−1.5·k/width), and 1 − r ≥ 2^−62. Then
+    P ≤ (1 + 4η)P′ and Q ≥ (1 − 4η)Q′, and αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
     """
     if shift > MOST_OUTCOMES or width > 1 << 60 or shift > 10_000 * width:
         raise refused(f"discrete Laplace noise of the scale {float(width):.3g} that is moved by {shift} steps")
@@ -180,6 +180,8 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
         for j in range(1, int(exactly(matrix["bands"]))):
             entries.append(entries[-1] * Fraction(2 * j - 1, 2 * j))
     elif kind == "optimal-toeplitz" and claimed.get("coefficients") and matrix.get("normalize", True):
+        for each in claimed["coefficients"]:
+            allowed(each, "coefficients", "matrix")
         entries = [exactly(each) for each in claimed["coefficients"]]
         if len(entries) != matrix["bands"]:
             raise refused(f"{len(entries)} coefficients where the document has others")
@@ -210,9 +212,12 @@ def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fracti
         raise refused("a series of more than 100,000 entries")
     if matrix["kind"] == "blt":
         buffers = matrix if "scales" in matrix else claimed["buffers"]
+        for key in ("scales", "decays"):
+            for each in buffers[key]:
+                allowed(each, key, "matrix")
         scales, decays = ([exactly(each) for each in buffers[key]] for key in ("scales", "decays"))
-        if len(scales) != exactly(matrix.get("buffers", len(scales))) or max(decays) > 1 or min(decays) < 0:
-            raise refused("buffers that are not those of the document, or grow")
+        if len(scales) != exactly(matrix.get("buffers", len(scales))):
+            raise refused("buffers that are not those of the document")
         terms, column = [int(each * unit) for each in scales], [unit]
         for _ in range(rounds - 1):
             column.append(sum(terms))

@@ -416,7 +416,7 @@ class Reader:
             width = (given["scale"] if "scale" in given else given["sigma"]) / step
             if k != 1 and moved != 1:
                 raise refused("groups that move several discrete numbers")
-            if (size / step).denominator != 1:
+            if (size / k / step).denominator != 1:
                 raise refused("a sensitivity that is no whole number of steps")
             yield (discrete_laplace if "scale" in given else discrete_gaussian)(width, int(size / step)), moved
         elif kind == "randomized-response":

@@ -73,6 +73,8 @@ def _bins(document: JsonObject, claim: JsonObject) -> Bins:
     if rates and round(usual) != bins:
         raise refused("new samples of bins that contradict the rate")
     rounds = rounds_of(document["training"], Fraction(bins))
+    if bins > rounds:
+        raise refused("more bins than rounds")
     if bins * bins * rounds > 100_000_000:
         raise refused(f"new samples of {bins} bins in {rounds} rounds")
     return Bins(rounds, bins, _coefficients(document, claim, rounds), Fraction(1))

@@ -221,6 +221,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "bins that are no whole number": (
         {"training": {"iterations": 9, "participation_rate": 0.225}, "sampler": {"kind": "balls-in-bins"}, "noise": NOISE,
          "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]}}, "bins"),
+    "a group of records that move less than a step": (
+        {"privacy": private(group_size=3), "mechanism": {"kind": "discrete-laplace", "scale": 9, "sensitivity": 2, "step": 3}},
+        "steps"),
     "more bins than rounds": (
         {"training": {"iterations": 9, "participation_rate": 0.05}, "sampler": {"kind": "balls-in-bins"}, "noise": NOISE,
          "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]}}, "bins"),
@@ -278,6 +281,8 @@ def test_coefficients_of_a_search_are_normalised_and_counted() -> None:
     smaller = copy.deepcopy(certificate)
     smaller["phases"][0]["matrix"]["coefficients"] = [each / 2 for each in matrix["coefficients"]]
     assert verdict(smaller)["proven"] == verdict(certificate)["proven"]
+    smaller["phases"][0]["matrix"]["coefficients"][1] *= -1
+    assert "coefficients" in verdict(smaller)["reason"]
     matrix["coefficients"] = matrix["coefficients"][:2]
     assert "2 coefficients" in verdict(certificate)["reason"]
 

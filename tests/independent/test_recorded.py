@@ -16,6 +16,7 @@ from places import CERTIFICATES
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.independent.reading import process
+from pyaccount.independent.shapes import NotCheckableError
 from pyaccount.independent.verdict import check, parsed, sentence
 
 GOLDEN = CERTIFICATES / "v1"
@@ -71,6 +72,17 @@ def test_a_bound_of_delta_for_which_nothing_was_drawn_is_no_contradiction() -> N
     (added,) = (test for test in recorded_tests(certificate) if test["direction"] == "add")
     assert (added["samples"], added["proposal"]["stretch"]) == (0, 0.0)
     assert verdict(certificate, 0.1)["verdict"] in ("proven", "consistent")
+
+
+def test_new_samples_of_bins_that_are_never_used_are_refused() -> None:
+    document = {
+        "training": {"iterations": 8, "participation_rate": 0.05},
+        "sampler": {"kind": "balls-in-bins"},
+        "noise": {"multiplier": 2},
+        "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": 1e-5},
+    }
+    with pytest.raises(NotCheckableError, match="more bins than rounds"):
+        process(parsed(json.dumps({"document": {"pyaccount": 1, "name": "bins", **document}})))
 
 
 @pytest.mark.parametrize("name", NAMES)
