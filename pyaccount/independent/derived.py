@@ -40,18 +40,14 @@ MOST_OUTCOMES = 50_000
 
 def discrete_gaussian(width: Fraction, shift: int) -> Atoms:
     """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
-    bits = 300
-    far = math.ceil(width * 20) + shift
+    bits, far = 300, math.ceil(width * 20) + shift
     if far > MOST_OUTCOMES:
         raise refused(f"discrete Gaussian noise on {far} values")
-    law: dict[int, int] = {}
-    for x in range(far + 1):
-        exponent = -Fraction(x * x) / (2 * width**2)
-        law[x] = law[-x] = exp((exponent.numerator << bits) // exponent.denominator, bits) + 1
-    whole = sum(law.values())
-    p = {x: Fraction(law.get(x, 0), whole) for x in range(-far, far + shift + 1)}
-    outcomes = [(p[x], p.get(x - shift, Fraction(0))) for x in p]
-    return Atoms([each for each in outcomes if each[0] or each[1]], Fraction(1, 1 << 180))
+    square = 2 * width**2
+    half = [exp(-(x * x * square.denominator << bits) // square.numerator, bits) + 1 for x in range(far + 1)]
+    whole, nothing = 2 * sum(half) - half[0], [Fraction(0)] * shift
+    p = [Fraction(weight, whole) for weight in (*half[:0:-1], *half)]
+    return Atoms(list(zip([*p, *nothing], [*nothing, *p], strict=True)), Fraction(1, 1 << 180))
 
 
 def discrete_laplace(width: Fraction, shift: int) -> Atoms:
@@ -88,15 +84,11 @@ def truncated(body: JsonObject, p: Fraction, shift: Callable[[int], int], rounds
     if limit > other_records:
         return MixtureRound({1: p}, shift), rounds
     unit, last = 1 << 300, min(other_records, limit + limit // 10 + 10)
-    ways = (
-        math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
-    )
+    odds = p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
+    ways = math.comb(other_records, limit) * odds
     under = unit * ways // p.denominator**other_records
-    term, rare, at_least = (
-        under + 1,
-        0,
-        0,
-    )  # in units of 2^−300: the term and what they sum to from above, and from below
+    # In units of 2^−300: the term and what they sum to from above, and from below.
+    term, rare, at_least = under + 1, 0, 0
     nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
     weights = dict.fromkeys(nodes, 0)
     for r in range(limit, other_records + 1):
@@ -190,11 +182,8 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
     else:
         raise refused(f"the matrix {kind} with these options")
     entries = entries[:rounds]
-    norm = (
-        sum(((abs(each) - margin) ** 2 for each in entries), Fraction(0))
-        if matrix.get("normalize", True)
-        else Fraction(1)
-    )
+    squares = ((abs(each) - margin) ** 2 for each in entries)
+    norm = sum(squares, Fraction(0)) if matrix.get("normalize", True) else Fraction(1)
     if entries[0] <= 0 or not norm:
         raise refused("a matrix whose diagonal is not positive")
     return [each + margin if each >= 0 else each - margin for each in entries], norm

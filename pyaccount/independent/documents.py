@@ -12,22 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
+from . import derived
 from .correlated import Correlated, SecretPatterns
-from .derived import (
-    SERIES,
-    RepeatedRound,
-    column,
-    discrete_gaussian,
-    discrete_laplace,
-    pattern,
-    rounded_root,
-    rounds_of,
-    schedules,
-    shared_users,
-    tree,
-    truncated,
-    values,
-)
+from .derived import SERIES, RepeatedRound, column, rounded_root, rounds_of
 from .draws import DisplacingDraws, binomial, hypergeometric, mixed
 from .kinds import Allocation, Atoms, BoundedRange, Divergence, Guarantees, LaplaceRound, SampledRound
 from .proof import run_laws, together
@@ -58,12 +45,8 @@ def _rates(training: JsonObject) -> list[Fraction]:
 
 
 #: Samplers of which a record takes part in rounds that are so far apart, by the key of the distance.
-SEPARATED = {
-    "b-min-sep": "min_separation",
-    "user-b-min-sep": "min_separation",
-    "balls-in-bins": "bins",
-    "cyclic-poisson": "partitions",
-}
+SEPARATED = {"b-min-sep": "min_separation", "balls-in-bins": "bins", "cyclic-poisson": "partitions"}
+SEPARATED["user-b-min-sep"] = SEPARATED["b-min-sep"]
 
 
 class Reader:
@@ -116,14 +99,9 @@ class Reader:
             found = [part for each in body["phases"] for part in self._run(each)]
         count = at_least_one(body, "count", 1)
         if "select" in body:
-            inner, law = (
-                together(found),
-                {key: exactly(value) for key, value in body["select"].items() if key != "kind"},
-            )
-            selected = SelectedRound(
-                lambda grid: run_laws(inner, grid, self.small / count), body["select"]["kind"], law
-            )
-            return [(selected, count)]
+            inner, kind = together(found), body["select"]["kind"]
+            law = {key: exactly(value) for key, value in body["select"].items() if key != "kind"}
+            return [(SelectedRound(lambda grid: run_laws(inner, grid, self.small / count), kind, law), count)]
         if "sampler" in body and "training" not in body:
             return [(self._on_sample(body, together(found), count), count)]
         return [(part, n * count) for part, n in found]
@@ -168,13 +146,13 @@ class Reader:
             yield LaplaceRound(self.moves / exactly(noise["multiplier"])), self._most(body["sampler"], rounds)
             return
         also = sum((1 / exactly(each["multiplier"]) ** 2 for each in noise.get("also", ())), Fraction(0))
-        scheduled = schedules(body)
+        scheduled = derived.schedules(body)
         if not scheduled:
             # What one record moves the main release, and the others, in squared units of their noise (section 9.2).
             yield from self._rounds(body, 1 / (exactly(noise["multiplier"]) * self.scale) ** 2, also, None)
             return
         rounds = self._iterations(body, None)
-        kinds = Counter(zip(*(values(schedule, rounds) for schedule in scheduled.values()), strict=True))
+        kinds = Counter(zip(*(derived.values(schedule, rounds) for schedule in scheduled.values()), strict=True))
         if "matrix" in body or body["sampler"]["kind"] not in ("poisson", "fixed-size", "with-replacement"):
             raise refused("schedules with this sampler or a matrix")
         given = {"sampling_probability", "participation_rate", "expected_batch_size"} & body["training"].keys()
@@ -209,7 +187,7 @@ class Reader:
             if "truncate_to" in sampler:
                 if self.adjacency != "zero-out" or self.group != 1 or draws != 1:
                     raise refused("truncated batches but of one zeroed-out record")
-                yield truncated(body, p, shift, rounds)
+                yield derived.truncated(body, p, shift, rounds)
                 return
             law, lost = binomial(draws * self.group, p, self.least)
             against = {-j: weight for j, weight in law.items()} if self.adjacency == "replace-one" else None
@@ -240,7 +218,7 @@ class Reader:
             if rounds * turns * records**3 > 1_000_000:
                 raise refused("users who share so many records in so many rounds")
             squared = [each**2 / norm for each in entries]
-            yield shared_users(sampler, self._probability(body["training"]), rounds, (main, also), squared)
+            yield derived.shared_users(sampler, self._probability(body["training"]), rounds, (main, also), squared)
         elif kind == "balls-in-bins" and (matrix is None or matrix["kind"] == "identity"):
             yield self._allocated(kind, body, main + also)
         else:
@@ -256,11 +234,10 @@ class Reader:
             if matrix is not None and matrix["kind"] in SERIES:
                 raise refused(f"a sampler without {key} and a matrix without bands")
             given = self._bins(body) if key == "bins" else len(entries)
-        apart, factor = round(given := exactly(given)), Fraction(1)
+        apart = round(given := exactly(given))
         if apart < 1 or abs(given - apart) > given / 10**9 or (key == "bins" and apart > rounds):
             raise refused(f"{key} {float(given)!r}")
-        if key == "partitions":
-            factor = given
+        factor = given if key == "partitions" else Fraction(1)
         # The rate does not matter here, but without one that is possible this is no document.
         if self._probability(body["training"], factor) > 1 or any(
             rate * apart > 1 for rate in _rates(body["training"])
@@ -269,7 +246,7 @@ class Reader:
         if len(entries) > apart and (matrix is None or matrix["kind"] not in SERIES):
             raise refused(f"{len(entries)} bands of records that are {apart} rounds apart")
         most = -(-rounds // apart)
-        moved = main * pattern(entries, rounds, apart, most) / norm + also * most
+        moved = main * derived.pattern(entries, rounds, apart, most) / norm + also * most
         return SecretPatterns((self.moves * at_least_one(sampler, "records_per_user", 1)) ** 2 * moved)
 
     def _spaced(self, body: JsonObject, main: Fraction, also: Fraction) -> Correlated:
@@ -345,9 +322,8 @@ class Reader:
         two_stages = kind in ("must-ow", "must-ww")
         if self.adjacency == "add-remove" and not two_stages:
             return MixtureRound(law, rounded_root(4 * one), None, lost)
-        return DisplacingDraws(
-            law, lost, rounded_root(one), zeroed=self.adjacency == "zero-out", common=not two_stages and len(law) > 1
-        )
+        zeroed, common = self.adjacency == "zero-out", not two_stages and len(law) > 1
+        return DisplacingDraws(law, lost, rounded_root(one), zeroed=zeroed, common=common)
 
     def _cyclic(self, body: JsonObject, main: Fraction, also: Fraction) -> Iterator[RepeatedRound]:
         """Yield the rounds of the first part of the data set (section 3): columns no longer than the parts are apart.
@@ -394,10 +370,10 @@ class Reader:
         rounds = self._iterations(body, self._epoch(body))
         apart, most = at_least_one(sampler, "min_separation", 1), self._most(sampler, rounds)
         if matrix is not None and matrix["kind"] == "tree":
-            moved = tree(matrix, rounds, apart, most)
+            moved = derived.tree(matrix, rounds, apart, most)
         else:
             entries, norm = column(matrix, self.claim, rounds)
-            moved = pattern(entries, rounds, apart, most) / norm
+            moved = derived.pattern(entries, rounds, apart, most) / norm
         return GaussianRound(rounded_root(self.moves**2 * (main * moved + also * most)))
 
     # ---- mechanisms
@@ -418,7 +394,10 @@ class Reader:
                 raise refused("groups that move several discrete numbers")
             if (size / k / step).denominator != 1:
                 raise refused("a sensitivity that is no whole number of steps")
-            yield (discrete_laplace if "scale" in given else discrete_gaussian)(width, int(size / step)), moved
+            yield (
+                (derived.discrete_laplace if "scale" in given else derived.discrete_gaussian)(width, int(size / step)),
+                moved,
+            )
         elif kind == "randomized-response":
             yield self._randomized(mechanism, given), 1
         elif kind == "mixture-of-gaussians" and k == 1 and self.adjacency != "replace-one":

@@ -43,9 +43,8 @@ class Atoms(Round):
         """Return the masses of the outcomes with P > αQ."""
         alpha = Fraction(grid.alpha(k), 1 << grid.bits)
         above = [(p, q) for p, q in self.outcomes if p > alpha * q]
-        return up(sum((p for p, _ in above), Fraction(0)), grid.bits), up(
-            sum((q for _, q in above), Fraction(0)), grid.bits
-        )
+        p, q = (sum((each[side] for each in above), Fraction(0)) for side in (0, 1))
+        return up(p, grid.bits), up(q, grid.bits)
 
 
 class Guarantees(Round):

@@ -184,9 +184,7 @@ def _bets(record: RecordFindings, carried: _Carried) -> None:
     weight_bound, claimed, n = exactly(test["cap"]), exactly(test["threshold"]), exactly(test["samples"])
     fractions = [exactly(each) for each in test["stakes"]]
     if not fractions:
-        _require(
-            n == 0 and weight_bound <= claimed, f"a test of {direction} without bets needs a bound on samples below δ₀"
-        )
+        _require(n == 0 and weight_bound <= claimed, f"a test of {direction} without bets needs a bound below δ₀")
         record.checked.append(f"{direction}: the bound on a sample is below δ₀, so that nothing need be drawn")
         return
     _require(
@@ -205,10 +203,8 @@ def _bets(record: RecordFindings, carried: _Carried) -> None:
     _require(wealth <= most + 1e-6 * (1 + abs(most)), f"no {n} samples of {direction} with this mean give this wealth")
     chords = []
     for fraction in fractions:
-        full, none = (
-            _log_or_less(1 + fraction * (claimed - lowered - weight_bound)),
-            _log_or_less(1 + fraction * (claimed - lowered)),
-        )
+        full = _log_or_less(1 + fraction * (claimed - lowered - weight_bound))
+        none = _log_or_less(1 + fraction * (claimed - lowered))
         chords.append(n * (none + (full - none) * mean / weight_bound))
     least = _mean_wealth(chords)
     _require(

@@ -38,9 +38,8 @@ class SelectedRound(SampledRound):
         """Take the laws of a run on a grid, and the law of K. η = 1 is the geometric law, 0 the logarithmic one."""
         super().__init__(run, Fraction(1), alone=True)
         self.kind, self.law = kind, dict(law)
-        self.shape = {"geometric": Fraction(1), "logarithmic": Fraction(0)}.get(
-            kind, self.law.get("shape", Fraction(0))
-        )
+        shapes = {"geometric": Fraction(1), "logarithmic": Fraction(0)}
+        self.shape = shapes.get(kind, self.law.get("shape", Fraction(0)))
         self._known: tuple[LossGrid, list[list[tuple[int, int]]], list[dict[int, int]]] | None = None
 
     def _mean(self, bits: int) -> int:

@@ -27,11 +27,8 @@ def seldom(rounds: int, other_records: int, rate: Fraction, most: int) -> Fracti
         return Fraction(0)
     if most <= other_records * rate or rate == 1:
         raise refused("batches that are often truncated")
-    first = (
-        log_above(Fraction(math.comb(other_records, most)))
-        + most * log_above(rate)
-        + (other_records - most) * log_above(1 - rate)
-    )
+    first = log_above(Fraction(math.comb(other_records, most)))
+    first += most * log_above(rate) + (other_records - most) * log_above(1 - rate)
     term, total, r, odds = exp_above(first), Fraction(0), most, rate / (1 - rate)
     while r < other_records:
         total += term
@@ -45,9 +42,7 @@ def seldom(rounds: int, other_records: int, rate: Fraction, most: int) -> Fracti
 def _entries(matrix: JsonObject, here: JsonObject) -> list[list[Fraction]]:
     """Return the columns of a matrix from a file, whose entries are in the certificate, without their last zeros."""
     if here.get("rows") is not None or not here.get("entries"):
-        raise refused(
-            "sampling with a matrix from a file that has more rows than rounds, or whose entries are not stated"
-        )
+        raise refused("sampling with a matrix of more rows than rounds, or whose entries are not stated")
     rows = [[exactly(each) for each in row] for row in here["entries"]]
     if any(each for i, row in enumerate(rows) for each in row[i + 1 :]):
         raise refused("a matrix with entries above its diagonal")

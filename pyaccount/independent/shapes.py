@@ -181,21 +181,11 @@ VALUES = _table("""
     optimize_for: column-norm usual-participations sampling
     estimation: honest efficient
 """)
-#: The keys of mechanisms whose values are no single numbers.
-NO_NUMBERS = {
-    "kind",
-    "guarantees",
-    "renyi",
-    "sensitivities",
-    "probabilities",
-    "noise",
-    "monotone",
-    "answers",
-    "empty_record",
-}
 #: Lists of numbers, and lists of sections.
 LISTS = ("coefficients", "inverse_coefficients", "scales", "decays", "sensitivities", "probabilities")
 SECTIONS = ("also", "guarantees", "renyi")
+#: The keys of mechanisms whose values are no single numbers.
+NO_NUMBERS = {"kind", "noise", "monotone", "answers", "empty_record", *LISTS, *SECTIONS}
 TEXTS = ("name", "what", "file")
 #: What does not matter to the privacy of a run, and is not read.
 BESIDE = ("accounting", "composed_from", "workload")
