@@ -2,6 +2,7 @@
 
     python benchmarks/adversary.py --cases 5000 --seed 1       # a night
     python benchmarks/adversary.py --only "select geometric"   # one kind
+    python benchmarks/adversary.py --compositions --cases 500  # two to five kinds together
 
 Kinds are drawn in turn, alone and in compositions of up to five phases, with random parameters, adjacencies and groups. Their
 laws, or those of cells of their outputs, are enumerated in both orders of the two data sets (`adversaries/`). Every δ that is
@@ -15,20 +16,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from adversaries.cases import drawn
-from adversaries.judging import Judge, Violation
+from adversaries.cases import Case, composed, drawn
+from adversaries.judging import Judge, Result
 from adversaries.kinds import BUILDERS, expected
 
 #: How many draws of parameters are tried for one case.
 _TRIES = 30
+#: Of so many compositions one is judged by its whole certificate.
+_CERTIFIED = 10
 
 
 def main() -> int:
@@ -38,64 +43,102 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", metavar="KIND", help="only kinds whose name contains this text; repeatable"
     )
+    parser.add_argument(
+        "--compositions", action="store_true", help="compositions of two to five kinds, most of them judged briefly"
+    )
     parser.add_argument("--report", type=Path, help="write violations and failures as JSON lines to this file")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no further case after that long")
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds for a certificate")
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds for an answer")
     options = parser.parse_args()
-    missing = expected() - set(BUILDERS)
+    missing = expected() ^ set(BUILDERS)
     if missing:
-        print(f"no adversary for {', '.join(sorted(missing))}", file=sys.stderr)
+        print(f"no adversary, or no such kind: {', '.join(sorted(missing))}", file=sys.stderr)
         return 2
     kinds = [kind for kind in BUILDERS if not options.only or any(text in kind for text in options.only)]
-    begun, judged, compared, seed = time.monotonic(), Counter[str](), 0, options.seed
-    refused: Counter[str] = Counter()
-    closest: dict[str, float] = {}
-    violations: list[Violation] = []
-    failures = 0
-    while judged.total() < options.cases and time.monotonic() - begun < options.seconds:
-        kind = kinds[(seed - options.seed) % len(kinds)]
-        case = next((one for k in range(_TRIES) if (one := drawn(seed + 1_000_003 * k, kind)) is not None), None)
-        seed += 1
-        if case is None:
-            refused[f"{kind}: nothing was drawn"] += 1
-            judged[kind] += 1
-            continue
-        result = Judge(case, time_limit=options.limit).run()
-        judged[kind] += 1
-        compared += result.compared
-        closest[kind] = max(closest.get(kind, 0.0), result.closest)
-        refused.update(f"{kind}: {reason}" for reason in result.refused)
+    tally = Tally(options.report)
+    for index in range(options.cases):
+        if time.monotonic() - tally.begun > options.seconds:
+            break
+        seed, kind = options.seed + index, kinds[index % len(kinds)]
+        if options.compositions:
+            case: Case | None = composed(seed)
+            judge = Judge(case, time_limit=options.limit)
+            tally.add("composition", case, judge.run() if seed % _CERTIFIED == 0 else judge.briefly())
+        else:
+            case = next((one for k in range(_TRIES) if (one := drawn(seed + 1_000_003 * k, kind)) is not None), None)
+            tally.add(kind, case, None if case is None else Judge(case, time_limit=options.limit).run())
+    return tally.summary()
+
+
+class Tally:
+    """What was judged so far. Violations and failures are shown as they come."""
+
+    def __init__(self, report: Path | None) -> None:
+        self.begun, self._report = time.monotonic(), report
+        self._judged, self._compared, self._violations, self._failures = Counter[str](), 0, 0, 0
+        self._refused: Counter[str] = Counter()
+        self._closest: dict[str, float] = {}
+        self._phases: Counter[str] = Counter()
+        self._seconds, self._at = list[float](), time.process_time()
+
+    def add(self, kind: str, case: Case | None, result: Result | None) -> None:
+        self._judged[kind] += 1
+        self._seconds.append(time.process_time() - self._at)
+        self._at = time.process_time()
+        if case is None or result is None:
+            self._refused[f"{kind}: nothing was drawn"] += 1
+            return
+        self._phases.update(kinds_of(case))
+        self._compared += result.compared
+        self._closest[kind] = max(self._closest.get(kind, 0.0), result.closest)
+        self._refused.update(f"{kind}: {reason}" for reason in result.refused)
         for index, one in enumerate(result.violations):
-            shown(one.case.kind, one.case.seed, one.line, one.document, options.report, whole=index == 0)
-        violations += result.violations
+            self._show(kind, case.seed, one.line, one.document, whole=index == 0)
         for document, message in result.failed:
-            failures += 1
-            shown(kind, case.seed, f"FAILED {message}", document, options.report)
-    print(f"{judged.total()} cases of {len(judged)} kinds, {compared} statements, {time.monotonic() - begun:.0f} s")
-    for kind, share in closest.items():
-        print(f"  {kind}: {judged[kind]} cases; of a stated δ data sets attain at most {share:.4f}")
-    for reason, count in sorted(refused.items()):
-        if "no ε holds at δ = 0" not in reason and reason.split(": ")[1] not in (
-            "renyi",
-            "zcdp",
-            "gaussian",
-            "basic",
-            "cut",
-        ):
-            print(f"  refused {count} times: {reason}")
-    print(f"{len(violations)} violations, {failures} failures")
-    return 1 if violations or failures else 0
+            self._show(kind, case.seed, f"FAILED {message}", document)
+        self._violations += len(result.violations)
+        self._failures += len(result.failed)
+        if self._judged.total() % 100 == 0:
+            print(self._line(), flush=True)
+
+    def summary(self) -> int:
+        print(self._line())
+        for kind, share in self._closest.items():
+            print(f"  {kind}: {self._judged[kind]} cases; of a stated δ data sets attain at most {share:.4f}")
+        print("  phases: " + ", ".join(f"{name} {count}" for name, count in sorted(self._phases.items())))
+        for reason, count in sorted(self._refused.items()):
+            if "no ε holds at δ = 0" not in reason and ": price " not in reason:
+                print(f"  refused {count} times: {reason}")
+        return 1 if self._violations or self._failures else 0
+
+    def _line(self) -> str:
+        return (
+            f"{self._judged.total()} cases, {self._compared} statements, {time.monotonic() - self.begun:.0f} s (median of "
+            f"processor time {statistics.median(self._seconds or [0.0]):.2f} s): "
+            f"{self._violations} violations, {self._failures} failures"
+        )
+
+    def _show(self, kind: str, seed: int, line: str, document: dict[str, object], whole: bool = True) -> None:
+        print(f"{kind}, seed {seed}: {line}")
+        if whole:
+            print(f"  {json.dumps(document)}", flush=True)
+        if self._report is not None:
+            with self._report.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"kind": kind, "seed": seed, "line": line, "document": document}) + "\n")
 
 
-def shown(  # noqa: PLR0913, PLR0917 - a violation, and where it goes
-    kind: str, seed: int, line: str, document: dict[str, object], report: Path | None, whole: bool = True
-) -> None:
-    print(f"{kind}, seed {seed}: {line}")
-    if whole:
-        print(f"  {json.dumps(document)}", flush=True)
-    if report is not None:
-        with report.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"kind": kind, "seed": seed, "line": line, "document": document}) + "\n")
+def kinds_of(case: Case) -> list[str]:
+    """Return the kinds of the phases of a case, in the words of documents."""
+    return [_word(one.body) for one in case.phases]
+
+
+def _word(body: dict[str, Any]) -> str:
+    for wrapper in ("select", "parallel"):
+        if wrapper in body:
+            return wrapper
+    if "phases" in body or ("mechanism" in body and "sampler" in body):
+        return "phases"
+    return str((body.get("mechanism") or body["sampler"])["kind"])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adversaries.component import Component, Impossible, Setting
-from adversaries.kinds import ADJACENCIES, BUILDERS, SAMPLED, SIMPLE
+from adversaries.kinds import ADJACENCIES, BUILDERS, SAMPLED, SIMPLE, WRAPPERS
 from adversaries.laws import Law, adaptive, products
 
 #: How many pairs of data sets of a composition are drawn at random, beside those that are chosen.
@@ -59,6 +59,24 @@ def drawn(seed: int, kind: str) -> Case | None:
         except Impossible:
             return None
     return Case(seed, kind, at.adjacency, at.group, tuple(phases), *_laws(rng, at, phases))
+
+
+def composed(seed: int) -> Case:
+    """Return a composition of two to five kinds, which follow from the seed as the parameters do."""
+    rng = random.Random(f"{seed} composed")
+    at = Setting(rng, rng.choice(ADJACENCIES), rng.choice([1, 1, 1, 1, 2, 3]))
+    alone = [name for name in SIMPLE if not name.startswith("matrix ")]
+    matrices = [name for name in SIMPLE if name.startswith("matrix ")]
+    selections = [name for name in WRAPPERS if name.startswith("select ")]
+    wanted, phases = rng.choice([2, 2, 3, 3, 4, 5]), list[Component]()
+    while len(phases) < wanted:
+        try:
+            # Matrices and selections are one kind each: runs with a matrix are alike, and selections take long.
+            kind = rng.choice([*alone, "phases", "parallel", rng.choice(matrices), rng.choice(selections)])
+            phases.append(BUILDERS[kind](at))
+        except Impossible:
+            continue
+    return Case(seed, "composition", at.adjacency, at.group, tuple(phases), *_laws(rng, at, phases))
 
 
 def _laws(rng: random.Random, at: Setting, phases: list[Component]) -> tuple[tuple[Law, ...], bool]:

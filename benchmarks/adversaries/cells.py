@@ -72,7 +72,13 @@ def _inside(p: Sums, q: Sums, edges: Array, noise: float) -> tuple[Array, Array]
     rising = min(mean[0] for mean in p) >= max(mean[0] for mean in q) - 1e-15
     falling = max(mean[0] for mean in p) <= min(mean[0] for mean in q) + 1e-15
     with np.errstate(invalid="ignore"):
-        at = np.array([_loss(p, q, y, noise) for y in edges])
+        at = np.concatenate(
+            [
+                [_at_infinity(p, q, -1.0)],
+                _log(p, edges[1:-1], noise) - _log(q, edges[1:-1], noise),
+                [_at_infinity(p, q, 1.0)],
+            ]
+        )
     if rising:
         return at[:-1] - 1e-9, at[1:] + 1e-9
     if falling:
@@ -80,22 +86,22 @@ def _inside(p: Sums, q: Sums, edges: Array, noise: float) -> tuple[Array, Array]
     return np.full(len(at) - 1, -np.inf), np.full(len(at) - 1, np.inf)
 
 
-def _loss(p: Sums, q: Sums, y: float, noise: float) -> float:
-    if not math.isfinite(y):
-        ends = [(max if y > 0 else min)(mean[0] for mean, weight in sums.items() if weight) for sums in (p, q)]
-        if ends[0] == ends[1]:
-            weights = [
-                next(w for mean, w in sums.items() if mean[0] == end) for sums, end in zip((p, q), ends, strict=True)
-            ]
-            return math.log(weights[0] / weights[1])
-        return math.inf if (ends[0] > ends[1]) == (y > 0) else -math.inf
+def _at_infinity(p: Sums, q: Sums, side: float) -> float:
+    """Return the limit of the loss towards −∞ or ∞."""
+    ends = [(max if side > 0 else min)(mean[0] for mean, weight in sums.items() if weight) for sums in (p, q)]
+    if ends[0] == ends[1]:
+        weights = [
+            next(w for mean, w in sums.items() if mean[0] == end) for sums, end in zip((p, q), ends, strict=True)
+        ]
+        return math.log(weights[0] / weights[1])
+    return math.inf if (ends[0] > ends[1]) == (side > 0) else -math.inf
 
-    def log(sums: Sums) -> float:
-        terms = [math.log(w) - (y - mean[0]) ** 2 / (2.0 * noise * noise) for mean, w in sums.items() if w]
-        top = max(terms)
-        return top + math.log(math.fsum(math.exp(one - top) for one in terms))
 
-    return log(p) - log(q)
+def _log(sums: Sums, y: Array, noise: float) -> Array:
+    """Return the logarithm of the density of a mixture, without what all densities have in common."""
+    terms = np.array([math.log(w) - (y - mean[0]) ** 2 / (2.0 * noise * noise) for mean, w in sums.items() if w])
+    top = np.max(terms, axis=0)
+    return np.asarray(top + np.log(np.sum(np.exp(terms - top), axis=0)))
 
 
 def laplace(p: Sums, q: Sums, scale: float, base: Sums | None = None, cells: int = 300) -> Law:

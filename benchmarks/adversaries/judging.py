@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ from pyaccount.filters import BasicFilter, ConcentratedFilter, GaussianFilter
 from pyaccount.filters.cut import cut_costs
 from pyaccount.filters.renyi import divergences_of
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.largest_loss import losses_bounded
+from pyaccount.plan.rounds import DirectedBounds
 
 ORDERS = (1.01, 1.3, 1.5, 2.0, 2.5, 3.0, 5.0, 8.0, 16.0, 33.0, 128.0)
 #: Orders at which sup D_a/a is looked for.
@@ -31,6 +34,12 @@ CONCENTRATED = tuple(1.0 + 2.0 ** (k / 3.0) for k in range(-21, 25))
 SAME, ROUGH = 1e-10, 1e-6
 #: Values of δ near which profiles are asked.
 LEVELS = (0.5, 1e-1, 1e-2, 1e-4, 1e-7, 1e-11)
+#: Largest losses below this are asked for.
+_BOUNDED = 200.0
+#: A δ that only losses without a bound leave room for.
+_LEAST = 1e-30
+#: The relative width of what is asked of the engine directly, and at how many ε.
+COARSE, FEW = 0.2, 3
 
 
 def _read(document: dict[str, Any]) -> pyaccount.Document:
@@ -79,25 +88,53 @@ class Judge:
         self.document: dict[str, Any] = {}
 
     def run(self) -> Result:
-        losses = [law.largest_loss() for law in self.both]
-        largest = max(losses)
-        points = sorted({0.0, *(_rounded(self._at(level)) for level in LEVELS)})
-        bounded = math.isfinite(largest) and largest < 200.0
-        if bounded:
-            points = sorted({*points, _rounded(largest * 0.999), _rounded(largest * 0.9)})
-        points = [one for one in points if 0.0 <= one < 1e3]
-        # Below what no finite ε undercuts there is nothing to solve for.
-        never = self._least(self.both, 1e3)
-        levels = [one for one in (*LEVELS, 1e-30) if one > 1.1 * never] or [0.5 + 0.5 * never]
+        """Judge a certificate of the case, and all prices."""
+        largest, points, levels = self._asked_at(LEVELS, 0.0, 0.9, 0.999)
         self._certify({"epsilon": "solve", "delta": levels[self.case.seed % len(levels)]}, points)
         if self.case.seed % 3 == 0:
             at = points[self.case.seed // 3 % len(points)]
             self._certify({"epsilon": at, "delta": "solve"}, points[:1])
-        if bounded and never == 0.0:
+        if largest < _BOUNDED and levels[-1] == _LEAST:
             self._certify({"epsilon": "solve", "delta": 0}, points[:1])
         if self.prices and self.document:
             self._filters(self.document)
         return self.result
+
+    def briefly(self) -> Result:
+        """Judge what certificates are made of: ε at a δ, δ at a few ε, the largest loss, and the price of one filter.
+
+        The document is compiled once, and the engine is asked with a coarse tolerance. A certificate asks the same engine.
+        """
+        rng = random.Random(self.case.seed)
+        _, points, levels = self._asked_at(rng.sample(LEVELS, FEW - 1), rng.choice([0.0, 0.9, 0.999]))
+        level = rng.choice(levels)
+        document = self.case.document(privacy={"epsilon": "solve", "delta": level})
+        with self._refusing(document, "compiled"):
+            read = _read(document)
+            bounds = compile_document(read).at().bounds()
+            asked = [Question(None, level, COARSE)]
+            asked += [Question(epsilon, None, COARSE) for epsilon in points]
+            if losses_bounded(bounds):
+                asked.append(Question(None, 0.0, COARSE))
+            for question in asked:
+                with self._refusing(document, "engine"):
+                    self._engine(document, bounds, question)
+            if self.prices:
+                self._price(document, read, rng.choice(list(self._named())), most=1)
+        return self.result
+
+    def _asked_at(self, near: Sequence[float] = LEVELS, *shares: float) -> tuple[float, list[float], list[float]]:
+        """Return the largest loss of all laws, values of ε (near such δ, and shares of that loss), and values of δ."""
+        largest = max(law.largest_loss() for law in self.both)
+        points = {_rounded(self._at(level)) for level in near}
+        if math.isfinite(largest) and largest < _BOUNDED:
+            points |= {_rounded(largest * share) for share in shares}
+        else:
+            points.add(0.0)
+        # Below what no finite ε undercuts there is nothing to solve for.
+        never = self._least(self.both, 1e3)
+        levels = [one for one in (*LEVELS, _LEAST) if one > 1.1 * never] or [0.5 + 0.5 * never]
+        return largest, sorted(one for one in points if 0.0 <= one < 1e3), levels
 
     def _at(self, level: float) -> float:
         """Return an ε at which the largest δ is about a level."""
@@ -124,17 +161,24 @@ class Judge:
         # A profile of a certificate is computed together with a curve, which takes most of the time: most cases ask the engine.
         asked = [] if self.quick else points
         document = self.case.document(privacy=privacy, accounting={"profile": asked})
+        with self._refusing(document, "certificate"):
+            self._judged(document, pyaccount.certify(_read(document), threads=1, time_limit=self.limit).data, points)
+
+    @contextmanager
+    def _refusing(self, document: dict[str, Any], what: str) -> Iterator[None]:
+        """Note what is refused, what took too long, and what failed."""
         try:
-            data = pyaccount.certify(_read(document), threads=1, time_limit=self.limit).data
+            yield
         except DocumentError as error:
-            self.result.refused.append(f"{error.problems[0].slug}: {error.problems[0].message}"[:160])
-            return
+            self.result.refused.append(f"{what}: {error.problems[0].slug}: {error.problems[0].message}"[:160])
         except LimitError:
-            self.result.refused.append("limit: no answer in time")
-            return
+            self.result.refused.append(f"{what}: no answer in time")
+        except TimeoutError:
+            self.result.failed.append((document, f"{what}: no answer in {self.limit:g} s"))
         except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
-            self.result.failed.append((document, f"{type(error).__name__}: {error}".replace("\n", " ")[:400]))
-            return
+            self.result.failed.append((document, f"{what}: {type(error).__name__}: {error}".replace("\n", " ")[:400]))
+
+    def _judged(self, document: dict[str, Any], data: Any, points: list[float]) -> None:
         self.document = self.document or document
         guarantee = data.guarantee
         self._upper(document, "guarantee", self.both, guarantee.epsilon, guarantee.delta)
@@ -161,21 +205,29 @@ class Judge:
     def _asked(self, document: dict[str, Any], points: list[float]) -> None:
         """Compare the engine's δ at these ε, with which claims and filters are decided."""
         bounds = compile_document(_read(document)).at().bounds()
-        engine = Engine(threads=1, time_limit=self.limit)
-        try:
-            answers = engine.ask_all([(bounds, Question(epsilon, None, 0.05)) for epsilon in points])
-        except LimitError:
-            self.result.refused.append("limit: no answer in time")
-            return
-        except (PyaccountError, ArithmeticError) as error:
-            self.result.failed.append((document, f"engine: {type(error).__name__}: {error}"[:400]))
-            return
-        for epsilon, answer in zip(points, answers, strict=True):
-            self._upper(document, "engine", self.both, epsilon, answer.upper)
-            self._attained(document, "engine, lower", epsilon, answer.lower)
-            if self.case.adjacency != "replace-one":
-                for name, laws in (("remove", self.remove), ("add", self.add)):
-                    self._upper(document, f"engine, {name}", laws, epsilon, answer.directions[name].upper)
+        for epsilon in points:
+            with self._refusing(document, "engine"):
+                self._engine(document, bounds, Question(epsilon, None, 0.05))
+
+    def _engine(self, document: dict[str, Any], bounds: DirectedBounds, question: Question) -> None:
+        answer = Engine(threads=1, time_limit=self.limit).ask(bounds, question)
+        sides = {"engine": (self.both, answer.upper, answer.lower)}
+        if self.case.adjacency != "replace-one":
+            for name, laws in (("remove", self.remove), ("add", self.add)):
+                side = answer.directions[name]
+                sides[f"engine, {name}"] = (laws, side.upper, side.lower)
+        for what, (laws, upper, lower) in sides.items():
+            if question.epsilon is not None:
+                self._upper(document, what, laws, question.epsilon, upper)
+            elif question.delta == 0.0:
+                loss = max(law.largest_loss() for law in laws)
+                self._compare(document, f"{what}: ε at δ = 0", upper, loss * (1.0 - SAME), upper=True)
+            elif question.delta is not None and math.isfinite(upper):
+                self._upper(document, what, laws, upper, question.delta)
+            if what == "engine" and question.epsilon is not None:
+                self._attained(document, "engine, lower", question.epsilon, lower)
+            elif what == "engine" and question.delta:
+                self._attained(document, "engine, lower ε", lower * (1.0 - 1e-9), question.delta)
 
     def _records(self, document: dict[str, Any], data: Any) -> None:
         """Compare what is said of records of a kind, where the document has one phase, which names them."""
@@ -208,37 +260,35 @@ class Judge:
 
     def _filters(self, document: dict[str, Any]) -> None:
         read = _read(document)
-        for name, price in (
-            ("renyi", self._renyi), ("zcdp", self._zcdp), ("gaussian", self._gaussian), ("basic", self._basic),
-            ("cut", self._cut),
-        ):  # fmt: skip
-            try:
-                with _alarm(self.limit):
-                    price(document, read)
-            except TimeoutError:
-                self.result.failed.append((document, f"{name} price: no answer in {self.limit:g} s"))
-            except DocumentError as error:
-                self.result.refused.append(f"{name}: {error.problems[0].slug}")
-            except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
-                self.result.failed.append((document, f"{name} price: {type(error).__name__}: {error}"[:400]))
+        for name in self._named():
+            self._price(document, read, name)
 
-    def _renyi(self, document: dict[str, Any], read: Any) -> None:
-        for order in ORDERS[self.case.seed % 3 :: 3]:
+    def _named(self) -> dict[str, Callable[[dict[str, Any], Any, int], None]]:
+        return {
+            "renyi": self._renyi, "zcdp": self._zcdp, "gaussian": self._gaussian, "basic": self._basic, "cut": self._cut,
+        }  # fmt: skip
+
+    def _price(self, document: dict[str, Any], read: Any, name: str, most: int = 4) -> None:
+        with self._refusing(document, f"price {name}"), _alarm(self.limit):
+            self._named()[name](document, read, most)
+
+    def _renyi(self, document: dict[str, Any], read: Any, most: int) -> None:
+        for order in random.Random(self.case.seed).sample(ORDERS, most):
             try:
                 (price,) = divergences_of(read, (order,))
             except DocumentError as error:
-                self.result.refused.append(f"renyi: {error.problems[0].slug}")
+                self.result.refused.append(f"price renyi: {error.problems[0].slug}")
                 continue
             truth = max(law.divergence(order) for law in self.both)
             self._compare(document, f"Rényi divergence of order {order}", price, truth * (1.0 - SAME), upper=True)
 
-    def _zcdp(self, document: dict[str, Any], read: Any) -> None:
+    def _zcdp(self, document: dict[str, Any], read: Any, _: int) -> None:
         (price,) = ConcentratedFilter(1.0).cost(read)
         truth = max(law.divergence(order) / order for law in self.both for order in CONCENTRATED)
         truth = max(truth, *(law.kullback_leibler() for law in self.both))
         self._compare(document, "ρ of the filter for zCDP", price, truth * (1.0 - SAME), upper=True)
 
-    def _gaussian(self, document: dict[str, Any], read: Any) -> None:
+    def _gaussian(self, document: dict[str, Any], read: Any, _: int) -> None:
         (square,) = GaussianFilter(1.0).cost(read)
         mu = math.sqrt(square)
         for level in (0.9, *LEVELS, 1e-20):
@@ -247,13 +297,14 @@ class Judge:
             what = f"μ = {mu:.6g} of the Gaussian filter: δ({epsilon:.6g})"
             self._compare(document, what, delta, self._least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
 
-    def _basic(self, document: dict[str, Any], read: Any) -> None:
+    def _basic(self, document: dict[str, Any], read: Any, _: int) -> None:
         epsilon, delta = BasicFilter(1.0, 0.5).cost(read)
         self._upper(document, "price of the filter in (ε, δ) terms", self.both, epsilon, delta)
 
-    def _cut(self, document: dict[str, Any], read: Any) -> None:
+    def _cut(self, document: dict[str, Any], read: Any, most: int) -> None:
         """A cut pays for larger losses with δ: (1 − e^{ε−L})_+ is at most κ e^{(a−1)(L−ε)} for the others."""
-        orders, cut = (2.0, 4.0, 16.0), (0.3, 1.0, 3.0)[self.case.seed % 3]
+        rng = random.Random(self.case.seed)
+        orders, cut = tuple(sorted(rng.sample((2.0, 4.0, 16.0), min(most, 3)))), (0.3, 1.0, 3.0)[self.case.seed % 3]
         *left, large = cut_costs(read, orders, cut)
         for epsilon in (0.0, 0.5 * cut, cut, 2.0 * cut):
             for order, price in zip(orders, left, strict=True):

@@ -20,6 +20,8 @@ Array = npt.NDArray[np.float64]
 UNIT = 2.0**-52
 #: How many outcomes are kept of a composition.
 KEPT = 1000
+#: How many pairs of outcomes a product has at most; its factors are merged before.
+_PAIRS = 40_000
 #: Masses below this are no longer doubles with all their digits. Outcomes with one are left out, which only lowers divergences.
 _LEAST = 1e-290
 
@@ -121,8 +123,9 @@ def merged(law: Law, kept: int = KEPT) -> Law:
     finite_ones = ranked[np.isfinite(ranked)]
     if not len(finite_ones):
         return law
-    # Cells of equal width in loss, half of them where the mass is, and none across an infinite loss.
-    weight = np.sqrt(np.maximum(law.p[order], law.q[order]))
+    # Cells of equal width in loss, half of them where the mass is, and none across an infinite loss. Small powers of masses are
+    # narrow cells for the tails, too, where a small δ comes from.
+    weight = np.maximum(law.p[order], law.q[order]) ** 0.15
     share = np.cumsum(weight) / np.sum(weight)
     span = max(float(finite_ones[-1] - finite_ones[0]), 1e-12)
     place = np.where(np.isfinite(ranked), (ranked - finite_ones[0]) / span, np.where(ranked > 0, 2.0, -1.0))
@@ -148,8 +151,15 @@ def positive(law: Law) -> Law:
 
 def product(one: Law, other: Law, kept: int = KEPT) -> Law:
     """Return the law of two independent outputs."""
-    most = max(60, 200_000 // max(len(other.p), 1))
-    one = merged(one, most)
+    if len(one.p) * len(other.p) > _PAIRS:
+        # The smaller one of the two keeps what it has, if that is no more than its share.
+        share = max(1, min(len(one.p), len(other.p), math.isqrt(_PAIRS)))
+        rest = _PAIRS // share
+        one, other = (
+            (merged(one, share), merged(other, rest))
+            if len(one.p) <= len(other.p)
+            else (merged(one, rest), merged(other, share))
+        )
 
     def outer(left: Array | None, right: Array | None, plus: bool = False) -> Array | None:
         if left is None or right is None:

@@ -298,7 +298,7 @@ def ordered_laplace(at: Setting) -> Component:
     sampler = {"kind": "none", "max_participations": taken}
     move = at.group * (2.0 if at.replaced else 1.0)
     scales = [at.number(0.5, 8.0) for _ in range(rounds)] if at.rng.random() < 0.3 else [noise] * rounds
-    given: Body = {"kind": "laplace", "multiplier": noise if len(set(scales)) == 1 else {"schedule": scales}}
+    given: Body = {"kind": "laplace", "multiplier": scales[0] if len(set(scales)) == 1 else {"schedule": scales}}
     laws = [laplace({(move,): 1.0}, {(0.0,): 1.0}, scale) for scale in sorted(scales)[:taken]]
     return attained(run(sampler, {"iterations": rounds}, given), products(laws))
 
