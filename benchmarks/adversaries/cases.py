@@ -92,9 +92,9 @@ def _laws(rng: random.Random, at: Setting, phases: list[Component]) -> tuple[tup
         combinations[3:] = [[law.reversed() if rng.random() < 0.5 else law for law in one] for one in combinations[3:]]
     distinct = {tuple(map(id, one)): one for one in combinations}
     made = [products(one) for one in distinct.values()]
-    several = [one for one in phases if len(one.pairs) > 1]
+    several = [one for one in phases if len(one.turned or one.pairs) > 1]
     if several:
         last = several[-1]
         first = products([one.tight or one.pairs[0] for one in phases if one is not last])
-        made.append(adaptive(first, last.pairs, rng.uniform(0.0, 4.0)))
+        made.append(adaptive(first, last.turned or last.pairs, rng.uniform(0.0, 4.0)))
     return tuple(made), all(law is not None for law in tight)

@@ -47,6 +47,8 @@ class Component:
     tight: Law | None = None
     #: The pairs of the records of a kind that the certificate names.
     records: dict[str, tuple[Law, ...]] = field(default_factory=dict)
+    #: The pairs among which data sets may be chosen after looking at what was released before; all, if none are named.
+    turned: tuple[Law, ...] = ()
 
     def repeated(self, count: int) -> Component:
         """Return `count` independent runs."""

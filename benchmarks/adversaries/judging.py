@@ -138,10 +138,10 @@ class Judge:
 
     def _at(self, level: float) -> float:
         """Return an ε at which the largest δ is about a level."""
-        low, high = 0.0, 1.0
+        low, high = 0.0, 2.0
         while self._least(self.both, high) > level and high < 1e4:
             low, high = high, 2.0 * high
-        for _ in range(20):
+        for _ in range(10):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self._least(self.both, middle) > level else (low, middle)
         return low
@@ -171,10 +171,8 @@ class Judge:
             yield
         except DocumentError as error:
             self.result.refused.append(f"{what}: {error.problems[0].slug}: {error.problems[0].message}"[:160])
-        except LimitError:
+        except (LimitError, TimeoutError):
             self.result.refused.append(f"{what}: no answer in time")
-        except TimeoutError:
-            self.result.failed.append((document, f"{what}: no answer in {self.limit:g} s"))
         except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
             self.result.failed.append((document, f"{what}: {type(error).__name__}: {error}".replace("\n", " ")[:400]))
 

@@ -21,7 +21,7 @@ UNIT = 2.0**-52
 #: How many outcomes are kept of a composition.
 KEPT = 1000
 #: How many pairs of outcomes a product has at most; its factors are merged before.
-_PAIRS = 40_000
+_PAIRS = 25_000
 #: Masses below this are no longer doubles with all their digits. Outcomes with one are left out, which only lowers divergences.
 _LEAST = 1e-290
 

@@ -223,7 +223,9 @@ def parallel(builders: dict[str, Builder]) -> Builder:
         if at.group == 2:
             pairs.append(products([_choices(at, made[0], 1)[0] for _, made in parts[:2]]))
         worst = at.group == 1 and all(one.tight is not None for _, made in parts for one in made[0])
-        return Component(body, tuple(pairs), worst, None, records if at.group == 1 else {})
+        # Which part a record is in follows from the record alone, so that nobody can choose another one after looking.
+        turned = next(iter(records.values()))
+        return Component(body, tuple(pairs), worst, None, records if at.group == 1 else {}, turned)
 
     return build
 
@@ -251,4 +253,4 @@ def _replaced_across(at: Setting, builders: dict[str, Builder]) -> Component:
     body = {"parallel": [_part(name, inside) for name, inside, _ in parts]}
     pairs = [inside[0].pairs[0] for _, inside, _ in parts]
     pairs.append(products([parts[0][2][0].pairs[0], parts[1][2][0].pairs[0].reversed()]))
-    return Component(body, tuple(pairs), all(one[1][0].tight is not None for one in parts))
+    return Component(body, tuple(pairs), all(one[1][0].tight is not None for one in parts), turned=tuple(pairs[:1]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
+from pyaccount.execute.infinite_loss import mass_at_infinity
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import losses_bounded
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The relative width of intervals here. It suffices for a contrast, and the upper end is a valid bound at any width.
 TOLERANCE = 0.1
+#: The relative error of the probability of an infinite loss is far below this.
+_ROUNDED = 1e-9
 #: The relative width at which the bisection stops, and the ε below which it stops.
 NEAR, SMALLEST = 5e-3, 1e-9
 
@@ -26,7 +29,8 @@ NEAR, SMALLEST = 5e-3, 1e-9
 class GroupLemma:
     """The bound of the black-box lemma for the group: `epsilon` at `delta`.
 
-    `epsilon` is None if the lemma needs a δ for one record that is too small to be resolved.
+    `epsilon` is None if the lemma needs a δ for one record that is too small to be resolved, and infinite if it needs one
+    that no ε has.
     """
 
     delta: float
@@ -38,7 +42,8 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
 
     (ε, δ₁) for one record gives (kε, δ₁·(e^{kε} − 1)/(e^ε − 1)) for k (Vadhan 2017, Lemma 2.2, its sum kept). Any ε
     with
-    δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ is valid; bisection finds a small one.
+    δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ is valid; bisection finds a small one. If losses are infinite with a probability a, δ₁ is at
+    least a for every ε. The factor increases, so that no ε is valid beyond one at which a times the factor is above δ.
     """
     group, least = number(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
@@ -46,6 +51,12 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
         return GroupLemma(delta, math.nextafter(group * pure, math.inf))
+
+    floor = max(mass_at_infinity(side.upper) for side in bounds.values()) * (1.0 - _ROUNDED)
+
+    def hopeless(epsilon: float) -> bool:
+        """Return whether neither this ε nor a larger one is valid."""
+        return floor > least and math.log(floor) + _log_factor(epsilon, group) > math.log(delta) + _ROUNDED
 
     def excess(epsilon: float) -> float:
         if epsilon >= pure:
@@ -63,6 +74,8 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         return GroupLemma(delta, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
+        if hopeless(high):
+            return GroupLemma(delta, math.inf)
         low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
         return GroupLemma(delta, None)

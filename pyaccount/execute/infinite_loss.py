@@ -26,7 +26,7 @@ def _log_finite(item: Rounds) -> float:
     return item.count * math.log1p(-mass) if mass < 1.0 else -math.inf
 
 
-def _mass_at_infinity(rounds: tuple[Rounds, ...]) -> float:
+def mass_at_infinity(rounds: tuple[Rounds, ...]) -> float:
     """Return the probability that the loss of all rounds together is infinite, a few units of rounding from below."""
     return max(-math.expm1(math.fsum(map(_log_finite, one))) for one in compositions(rounds))
 
@@ -37,7 +37,7 @@ def refuse_infinite(document: Document, bounds: DirectedBounds) -> None:
     if delta is None:
         return
     above, below = (
-        up(max(_mass_at_infinity(rounds) for rounds in rounds_of_side))
+        up(max(mass_at_infinity(rounds) for rounds in rounds_of_side))
         for rounds_of_side in ([side.upper for side in bounds.values()], [side.lower for side in bounds.values()])
     )
     # The message is true of every δ below the number that it shows, up to its rounding.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,8 @@ import pytest
 
 import pyaccount
 from pyaccount.errors import DocumentError
+from pyaccount.execute.engine import Engine
+from pyaccount.execute.group_lemma import group_lemma
 
 STATED: dict[str, Any] = {"mechanism": {"kind": "stated", "epsilon": 0.1, "delta": 1e-6}, "count": 10}
 GAUSSIAN: dict[str, Any] = {"mechanism": {"kind": "gaussian", "sigma": 10}}
@@ -88,3 +91,30 @@ def test_the_delta_that_is_named_has_a_finite_epsilon() -> None:
     assert 0.9 < certified(STATED, epsilon="solve", delta=named).epsilon <= 1.0 + 1e-4
     # The last δ below the mass at infinity as a double is refused too, with the same advice.
     assert refused(STATED, epsilon="solve", delta=float(TEN) * (1 - 1e-9)) == refused(STATED, epsilon=2, delta=1e-6)
+
+
+@pytest.mark.parametrize(("group", "delta"), [(50, 1e-6), (50, 1e-4), (3, 1e-5)])
+def test_the_lemma_for_groups_stops_where_no_larger_epsilon_is_valid(
+    group: int, delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = pyaccount.load({
+        **{"pyaccount": 1, "name": "infinite", "phases": [STATED]},
+        "privacy": {"adjacency": "zero-out", "group_size": group, "epsilon": "solve", "delta": delta},
+    })  # fmt: skip
+    asked, ask = [], Engine.ask
+    monkeypatch.setattr(Engine, "ask", lambda engine, *one: asked.append(one) or ask(engine, *one))  # type: ignore[func-returns-value]
+    # A valid ε has δ₁(ε)·Σ e^{iε} ≤ δ, and there is none. Beyond the ten losses δ₁ no longer falls, but the sum grows.
+    for epsilon in (k / 1000 for k in range(1200)):
+        assert _ten_answers(epsilon) * sum(math.exp(i * epsilon) for i in range(group)) > delta
+    assert group_lemma(document, Engine(threads=1), delta).epsilon == math.inf
+    assert len(asked) < 60
+
+
+def _ten_answers(epsilon: float) -> float:
+    """Return δ of ten answers with a loss of ±0.1 each, and of 1e-6 that tells the data sets apart."""
+    truth = math.exp(0.1) / (1.0 + math.exp(0.1))
+    finite = sum(
+        math.comb(10, k) * truth**k * (1.0 - truth) ** (10 - k) * max(0.0, -math.expm1(epsilon - 0.1 * (2 * k - 10)))
+        for k in range(11)
+    )
+    return float(TEN) + (1.0 - 1e-6) ** 10 * finite
