@@ -32,7 +32,7 @@ from adversaries.kinds import BUILDERS, expected
 
 #: How many draws of parameters are tried for one case.
 _TRIES = 30
-#: Of so many compositions one is judged by its whole certificate.
+#: Of so many compositions one is certified, too.
 _CERTIFIED = 10
 
 
@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no further case after that long")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for an answer")
     options = parser.parse_args()
-    missing = expected() ^ set(BUILDERS)
+    missing = expected() - set(BUILDERS)
     if missing:
         print(f"no adversary, or no such kind: {', '.join(sorted(missing))}", file=sys.stderr)
         return 2
@@ -62,8 +62,8 @@ def main() -> int:
         seed, kind = options.seed + index, kinds[index % len(kinds)]
         if options.compositions:
             case: Case | None = composed(seed)
-            judge = Judge(case, time_limit=options.limit)
-            tally.add("composition", case, judge.run() if seed % _CERTIFIED == 0 else judge.briefly())
+            result = Judge(case, time_limit=options.limit).briefly(certified=seed % _CERTIFIED == 0)
+            tally.add("composition", case, result)
         else:
             case = next((one for k in range(_TRIES) if (one := drawn(seed + 1_000_003 * k, kind)) is not None), None)
             tally.add(kind, case, None if case is None else Judge(case, time_limit=options.limit).run())

@@ -18,7 +18,7 @@ import pyaccount
 from adversaries.cases import Case
 from adversaries.kinds import SAMPLED
 from adversaries.laws import Law
-from pyaccount.errors import DocumentError, LimitError, PyaccountError
+from pyaccount.errors import DocumentError, LimitError, NumericsError, PyaccountError
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.filters import BasicFilter, ConcentratedFilter, GaussianFilter
 from pyaccount.filters.cut import cut_costs
@@ -100,10 +100,11 @@ class Judge:
             self._filters(self.document)
         return self.result
 
-    def briefly(self) -> Result:
+    def briefly(self, *, certified: bool) -> Result:
         """Judge what certificates are made of: ε at a δ, δ at a few ε, the largest loss, and the price of one filter.
 
-        The document is compiled once, and the engine is asked with a coarse tolerance. A certificate asks the same engine.
+        The document is compiled once, and the engine is asked with a coarse tolerance. A certificate asks the same engine; one
+        is judged, too, if `certified`.
         """
         rng = random.Random(self.case.seed)
         _, points, levels = self._asked_at(rng.sample(LEVELS, FEW - 1), rng.choice([0.0, 0.9, 0.999]))
@@ -119,6 +120,8 @@ class Judge:
             for question in asked:
                 with self._refusing(document, "engine"):
                     self._engine(document, bounds, question)
+            if certified:
+                self._certify({"epsilon": "solve", "delta": level}, [])
             if self.prices:
                 self._price(document, read, rng.choice(list(self._named())), most=1)
         return self.result
@@ -173,6 +176,10 @@ class Judge:
             self.result.refused.append(f"{what}: {error.problems[0].slug}: {error.problems[0].message}"[:160])
         except (LimitError, TimeoutError):
             self.result.refused.append(f"{what}: no answer in time")
+        except NumericsError as error:
+            if "too small to estimate" not in str(error):
+                self.result.failed.append((document, f"{what}: {error}"[:400]))
+            self.result.refused.append(f"{what}: a δ too small to estimate")
         except (PyaccountError, ArithmeticError, AssertionError, ValueError, TypeError) as error:
             self.result.failed.append((document, f"{what}: {type(error).__name__}: {error}".replace("\n", " ")[:400]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from adversaries import mechanisms, selections, separated, stated, training, wrappers
+from adversaries import mechanisms, selections, separated, stated, training, truncated, wrappers
 from adversaries.component import Builder
 from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
@@ -47,8 +47,22 @@ SIMPLE: dict[str, Builder] = {
 }
 #: Runs whose loss is sampled: they take long, and cannot stand in other phases.
 SAMPLED: dict[str, Builder] = {
-    "sampler b-min-sep": separated.b_min_sep,
-    "sampler user-b-min-sep": separated.user_b_min_sep,
+    "sampler b-min-sep": separated.sampled_run(separated.b_min_sep),
+    "sampler user-b-min-sep": separated.sampled_run(separated.user_b_min_sep),
+    "sampler balls-in-bins, by round": separated.sampled_run(separated.balls_in_bins),
+    "sampler cyclic-poisson, random": separated.sampled_run(separated.cyclic),
+    "sampler b-min-sep, truncated": truncated.b_min_sep,
+    "sampler balls-in-bins, truncated": truncated.balls_in_bins,
+    **{
+        f"sampler {kind} with a matrix": separated.sampled_run(process, matrix=True)
+        for kind, process in (
+            ("b-min-sep", separated.b_min_sep),
+            ("user-b-min-sep", separated.user_b_min_sep),
+            ("balls-in-bins", separated.balls_in_bins),
+            ("cyclic-poisson", separated.cyclic_fixed),
+            ("cyclic-poisson, random,", separated.cyclic),
+        )
+    },
 }
 _INNER = {name: build for name, build in SIMPLE.items() if not name.startswith("matrix ")}
 WRAPPERS: dict[str, Builder] = {

@@ -6,6 +6,8 @@ import atexit
 import itertools
 import math
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -45,29 +47,39 @@ def _waiting(counts: dict[int, Fraction], apart: int, rounds: int, start: str) -
     return {tuple(float(x) for x in taken): float(weight) for taken, weight in found.items()}
 
 
-def b_min_sep(at: Setting) -> Component:
-    if at.group > 1:
-        raise Impossible
-    rounds, p, noise = at.rng.randint(2, 3), at.probability(0.05), at.number(0.7, 3.0)
-    apart, start = at.rng.randint(2, 3), at.rng.choice(["warm", "cold"])
+@dataclass(frozen=True)
+class Process:
+    """How a record takes part in a few rounds: probabilities of its patterns, for each kind of record."""
+
+    sampler: Body
+    training: Body
+    weights: tuple[Patterns, ...]
+
+
+def b_min_sep(at: Setting, rounds: int) -> Process:
+    p, apart, start = at.probability(0.05), at.rng.randint(2, 3), at.rng.choice(["warm", "cold"])
     sampler = {"kind": "b-min-sep", "min_separation": apart, "start": start}
-    body = run(sampler, {"iterations": rounds, "sampling_probability": p}, {"multiplier": noise})
     weights = _waiting(binomial(1, fraction(p)), apart, rounds, start)
-    return Component(body, (patterns(at, weights, noise),))
+    return Process(sampler, {"sampling_probability": p}, (weights,))
 
 
-def user_b_min_sep(at: Setting) -> Component:
-    if at.group > 1:
-        raise Impossible
-    rounds, p, noise = at.rng.randint(2, 3), at.probability(0.05), at.number(1.0, 4.0)
-    apart, start, records = at.rng.randint(2, 3), at.rng.choice(["warm", "cold"]), at.rng.randint(1, 3)
+def user_b_min_sep(at: Setting, rounds: int) -> Process:
+    p, apart, start, records = (
+        at.probability(0.05),
+        at.rng.randint(2, 3),
+        at.rng.choice(["warm", "cold"]),
+        at.rng.randint(1, 3),
+    )
     shared = at.adjacency == "zero-out" and at.rng.random() < 0.5
     sampler: Body = {"kind": "user-b-min-sep", "records_per_user": records, "min_separation": apart, "start": start}
     sampler["attribution"] = "shared" if shared else "single"
-    body = run(sampler, {"iterations": rounds, "sampling_probability": p}, {"multiplier": noise})
+    after = at.rng.choice(["draw", "participation"]) if shared else "draw"
+    if after == "participation":
+        sampler["waits_after"] = after
     counts = binomial(records, fraction(p))
-    if not shared:
-        return Component(body, (patterns(at, _waiting(counts, apart, rounds, start), noise),))
+    if not shared or after == "participation":
+        # Records that no other user has take part whenever they are drawn while their user does not wait.
+        return Process(sampler, {"sampling_probability": p}, (_waiting(counts, apart, rounds, start),))
     # Every record is drawn in every round, and takes part if no record of its user was drawn in the apart − 1 rounds before.
     before = apart - 1 if start == "warm" else 0
     weights: Patterns = {}
@@ -77,7 +89,60 @@ def user_b_min_sep(at: Setting) -> Component:
             for t in range(before, before + rounds)
         )
         weights[taken] = weights.get(taken, 0.0) + float(math.prod(counts[one] for one in drawn))
-    return Component(body, (patterns(at, weights, noise),))
+    return Process(sampler, {"sampling_probability": p}, (weights,))
+
+
+def balls_in_bins(at: Setting, rounds: int) -> Process:
+    bins = at.rng.randint(1, rounds)
+    weights = {
+        tuple(1.0 if one % bins == k else 0.0 for one in range(rounds)): float(Fraction(1, bins)) for k in range(bins)
+    }
+    return Process({"kind": "balls-in-bins", "bins": bins}, {}, (weights,))
+
+
+def cyclic(at: Setting, rounds: int, phase: str = "random") -> Process:
+    """Return cyclic Poisson sampling: a record is drawn in the rounds of its part, which is secret if the phase is random."""
+    p, parts = at.probability(0.05), at.rng.randint(1, rounds)
+    sampler = {"kind": "cyclic-poisson", "partitions": parts, "phase": phase}
+    counts = binomial(1, fraction(p))
+    kinds = []
+    for part in range(parts):
+        choices = [counts if one % parts == part else {0: Fraction(1)} for one in range(rounds)]
+        kinds.append({
+            tuple(map(float, taken)): float(math.prod(choice[one] for choice, one in zip(choices, taken, strict=True)))
+            for taken in itertools.product(*choices)
+        })  # fmt: skip
+    if phase == "random":
+        mixed: Patterns = {}
+        for kind in kinds:
+            for taken, weight in kind.items():
+                mixed[taken] = mixed.get(taken, 0.0) + weight / parts
+        kinds = [mixed]
+    return Process(sampler, {"sampling_probability": p}, tuple(kinds))
+
+
+def cyclic_fixed(at: Setting, rounds: int) -> Process:
+    return cyclic(at, rounds, "fixed")
+
+
+def sampled_run(process: Callable[[Setting, int], Process], *, matrix: bool = False) -> Builder:
+    """Return the builder of a run of a few rounds, every one of which is enumerated, with correlated noise or without."""
+
+    def build(at: Setting) -> Component:
+        if at.group > 1:
+            raise Impossible
+        rounds, noise = at.rng.randint(2, 3), at.number(0.7, 4.0)
+        made = process(at, rounds)
+        given, entries = (
+            scaled(at, at.rng.choice(["toeplitz", "banded-square-root", "dense", "banded-inverse"]), rounds)
+            if matrix
+            else ({}, None)
+        )
+        more = {"matrix": given} if matrix else {}
+        body = run(made.sampler, {"iterations": rounds} | made.training, {"multiplier": noise}, **more)
+        return Component(body, tuple(patterns(at, weights, noise, entries) for weights in made.weights))
+
+    return build
 
 
 def matrix_of(at: Setting, kind: str, rounds: int) -> tuple[Body, np.ndarray]:
@@ -141,17 +206,22 @@ def matrix_of(at: Setting, kind: str, rounds: int) -> tuple[Body, np.ndarray]:
     return given, np.array([[first[i - j] if i >= j else 0.0 for j in range(rounds)] for i in range(rounds)])
 
 
+def scaled(at: Setting, kind: str, rounds: int) -> tuple[Body, np.ndarray]:
+    """Return a matrix of a document, and its entries as they are used: with columns of norm 1 at most, if they are scaled."""
+    given, entries = matrix_of(at, kind, rounds)
+    if at.rng.random() < 0.3 and kind != "identity":
+        given["normalize"] = False
+        return given, entries
+    return given, entries / math.sqrt(float(np.max(np.sum(entries**2, axis=0))))
+
+
 def with_matrix(kind: str) -> Builder:
     """Return the builder of a run without sampling whose noise is correlated; the worst of all patterns is searched for."""
 
     def build(at: Setting) -> Component:
         rounds, noise = at.rng.randint(1, 8), at.number(0.7, 6.0)
         most, apart = at.rng.randint(1, rounds), at.rng.randint(1, 4)
-        given, entries = matrix_of(at, kind, rounds)
-        if at.rng.random() < 0.3 and kind != "identity":
-            given["normalize"] = False
-        else:
-            entries = entries / math.sqrt(float(np.max(np.sum(entries**2, axis=0))))
+        given, entries = scaled(at, kind, rounds)
         sampler: Body = {"kind": "none", "max_participations": most, "min_separation": apart}
         body = run(sampler, {"iterations": rounds}, {"multiplier": noise}, matrix=given)
         norm = max(

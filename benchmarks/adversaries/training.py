@@ -11,6 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import product as every
 
+import numpy as np
+
 from adversaries.cells import Sums, gaussian, laplace
 from adversaries.component import Body, Component, Impossible, Setting, attained
 from adversaries.laws import Law, adaptive, power, product, products
@@ -83,9 +85,8 @@ def poisson(at: Setting) -> Component:
         rounds = at.rng.randint(1, 5)
         sigmas = [at.number(0.5, 5.0) for _ in range(rounds)]
         rates = [at.probability() for _ in range(rounds)] if at.rng.random() < 0.5 else [p] * rounds
-        training: Body = {"iterations": rounds, "sampling_probability": p}
-        if len(set(rates)) > 1:
-            training["sampling_probability"] = {"schedule": rates}
+        several = len(set(rates)) > 1
+        training: Body = {"iterations": rounds, "sampling_probability": {"schedule": rates} if several else rates[0]}
         body = run(sampler, training, {"multiplier": {"schedule": sigmas}})
         return attained(body, products([one(rate, sigma) for rate, sigma in zip(rates, sigmas, strict=True)]))
     if shape == "also":
@@ -238,11 +239,19 @@ def cyclic(at: Setting) -> Component:
     return attained(body, power(law, -(-rounds // parts)))
 
 
-def patterns(at: Setting, weights: dict[tuple[float, ...], float], noise: float) -> Law:
+def patterns(
+    at: Setting, weights: dict[tuple[float, ...], float], noise: float, entries: np.ndarray | None = None
+) -> Law:
     """Return the law of a run from the probabilities of which rounds the record takes part in, and how often."""
-    zero = (0.0,) * len(next(iter(weights)))
-    against = {tuple(-x for x in one): w for one, w in weights.items()} if at.replaced else {zero: 1.0}
-    return gaussian(weights, against, (noise,) * len(zero))
+    means: Sums = weights
+    if entries is not None:
+        means = dict[tuple[float, ...], float]()
+        for taken, weight in weights.items():
+            mean = tuple(float(x) for x in entries @ np.array(taken))
+            means[mean] = means.get(mean, 0.0) + weight
+    zero = (0.0,) * len(next(iter(means)))
+    against = {tuple(-x for x in one): w for one, w in means.items()} if at.replaced else {zero: 1.0}
+    return gaussian(means, against, (noise,) * len(zero))
 
 
 def allocation(at: Setting) -> Component:
