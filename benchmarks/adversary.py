@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from adversaries.cases import Case, composed, drawn
 from adversaries.judging import Judge, Result
-from adversaries.kinds import BUILDERS, expected
+from adversaries.kinds import BUILDERS, PRICES, expected
+from adversaries.questions import QUESTIONS
 
 #: How many draws of parameters are tried for one case.
 _TRIES = 30
@@ -50,11 +51,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no further case after that long")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for an answer")
     options = parser.parse_args()
-    missing = expected() - set(BUILDERS)
+    kinds = [*BUILDERS, *QUESTIONS]
+    missing = expected() - set(kinds) - {f"filter {way}" for way in PRICES}
     if missing:
-        print(f"no adversary, or no such kind: {', '.join(sorted(missing))}", file=sys.stderr)
+        print(f"no adversary for {', '.join(sorted(missing))}", file=sys.stderr)
         return 2
-    kinds = [kind for kind in BUILDERS if not options.only or any(text in kind for text in options.only)]
+    kinds = [kind for kind in kinds if not options.only or any(text in kind for text in options.only)]
     tally = Tally(options.report)
     for index in range(options.cases):
         if time.monotonic() - tally.begun > options.seconds:
@@ -63,10 +65,17 @@ def main() -> int:
         if options.compositions:
             case: Case | None = composed(seed)
             result = Judge(case, time_limit=options.limit).briefly(certified=seed % _CERTIFIED == 0)
-            tally.add("composition", case, result)
+            tally.add("composition", seed, case, result)
+        elif kind in QUESTIONS:
+            tally.add(kind, seed, None, QUESTIONS[kind](seed))
         else:
             case = next((one for k in range(_TRIES) if (one := drawn(seed + 1_000_003 * k, kind)) is not None), None)
-            tally.add(kind, case, None if case is None else Judge(case, time_limit=options.limit).run())
+            tally.add(
+                kind,
+                case.seed if case else seed,
+                case,
+                None if case is None else Judge(case, time_limit=options.limit).run(),
+            )
     return tally.summary()
 
 
@@ -81,21 +90,21 @@ class Tally:
         self._phases: Counter[str] = Counter()
         self._seconds, self._at = list[float](), time.process_time()
 
-    def add(self, kind: str, case: Case | None, result: Result | None) -> None:
+    def add(self, kind: str, seed: int, case: Case | None, result: Result | None) -> None:
         self._judged[kind] += 1
         self._seconds.append(time.process_time() - self._at)
         self._at = time.process_time()
-        if case is None or result is None:
+        if result is None:
             self._refused[f"{kind}: nothing was drawn"] += 1
             return
-        self._phases.update(kinds_of(case))
+        self._phases.update(kinds_of(case) if case else [])
         self._compared += result.compared
         self._closest[kind] = max(self._closest.get(kind, 0.0), result.closest)
         self._refused.update(f"{kind}: {reason}" for reason in result.refused)
         for index, one in enumerate(result.violations):
-            self._show(kind, case.seed, one.line, one.document, whole=index == 0)
+            self._show(kind, one.case.seed, one.line, one.document, whole=index == 0)
         for document, message in result.failed:
-            self._show(kind, case.seed, f"FAILED {message}", document)
+            self._show(kind, seed, f"FAILED {message}", document)
         self._violations += len(result.violations)
         self._failures += len(result.failed)
         if self._judged.total() % 100 == 0:

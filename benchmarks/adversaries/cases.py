@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adversaries.component import Component, Impossible, Setting
-from adversaries.kinds import ADJACENCIES, BUILDERS, SAMPLED, SIMPLE, WRAPPERS
+from adversaries.kinds import ADJACENCIES, BUILDERS, OPTIONS, SAMPLED, SIMPLE, WRAPPERS
 from adversaries.laws import Law, adaptive, products
 
 #: How many pairs of data sets of a composition are drawn at random, beside those that are chosen.
@@ -46,7 +46,7 @@ def drawn(seed: int, kind: str) -> Case | None:
         phases = [BUILDERS[kind](at)]
     except Impossible:
         return None
-    alone = kind in SAMPLED or rng.random() < 0.5
+    alone = kind in SAMPLED or kind in OPTIONS or rng.random() < 0.5
     others = list(SIMPLE)
     for _ in range(0 if alone else rng.choice([1, 1, 1, 2, 2, 3, 4])):
         try:

@@ -16,7 +16,7 @@ from scipy.special import log_ndtr
 
 import pyaccount
 from adversaries.cases import Case
-from adversaries.kinds import SAMPLED
+from adversaries.kinds import OPTIONS, SAMPLED
 from adversaries.laws import Law
 from pyaccount.errors import DocumentError, LimitError, NumericsError, PyaccountError
 from pyaccount.execute.engine import Engine, Question
@@ -40,11 +40,6 @@ _BOUNDED = 200.0
 _LEAST = 1e-30
 #: The relative width of what is asked of the engine directly, and at how many ε.
 COARSE, FEW = 0.2, 3
-
-
-def _read(document: dict[str, Any]) -> pyaccount.Document:
-    """Return a document, whose matrix may lie among temporary files."""
-    return pyaccount.load(document, folders=[tempfile.gettempdir()])
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Judge:
     def __init__(self, case: Case, prices: bool = True, time_limit: float = 10.0) -> None:
         self.case, self.prices, self.limit = case, prices, time_limit
         self.result = Result()
-        self.quick = case.kind not in SAMPLED and (len(case.phases) > 1 or case.seed % 6 != 0)
+        self.quick = case.kind not in SAMPLED | OPTIONS and (len(case.phases) > 1 or case.seed % 6 != 0)
         # Directions are those of a record that is removed, and added; a replacement has only one.
         self.remove = case.laws
         self.add = tuple(law.reversed() for law in case.laws)
@@ -110,21 +105,26 @@ class Judge:
         _, points, levels = self._asked_at(rng.sample(LEVELS, FEW - 1), rng.choice([0.0, 0.9, 0.999]))
         level = rng.choice(levels)
         document = self.case.document(privacy={"epsilon": "solve", "delta": level})
-        with self._refusing(document, "compiled"):
-            read = _read(document)
+        with self.refusing(document, "compiled"):
+            read = self.read(document)
             bounds = compile_document(read).at().bounds()
             asked = [Question(None, level, COARSE)]
             asked += [Question(epsilon, None, COARSE) for epsilon in points]
             if losses_bounded(bounds):
                 asked.append(Question(None, 0.0, COARSE))
             for question in asked:
-                with self._refusing(document, "engine"):
+                with self.refusing(document, "engine"):
                     self._engine(document, bounds, question)
             if certified:
                 self._certify({"epsilon": "solve", "delta": level}, [])
             if self.prices:
-                self._price(document, read, rng.choice(list(self._named())), most=1)
+                self._price(document, read, rng.choice(list(self.prices_by_name())), most=1)
         return self.result
+
+    @staticmethod
+    def read(document: dict[str, Any]) -> pyaccount.Document:
+        """Return a document, whose matrix may lie among temporary files."""
+        return pyaccount.load(document, folders=[tempfile.gettempdir()])
 
     def _asked_at(self, near: Sequence[float] = LEVELS, *shares: float) -> tuple[float, list[float], list[float]]:
         """Return the largest loss of all laws, values of ε (near such δ, and shares of that loss), and values of δ."""
@@ -135,22 +135,22 @@ class Judge:
         else:
             points.add(0.0)
         # Below what no finite ε undercuts there is nothing to solve for.
-        never = self._least(self.both, 1e3)
+        never = self.least(self.both, 1e3)
         levels = [one for one in (*LEVELS, _LEAST) if one > 1.1 * never] or [0.5 + 0.5 * never]
         return largest, sorted(one for one in points if 0.0 <= one < 1e3), levels
 
     def _at(self, level: float) -> float:
         """Return an ε at which the largest δ is about a level."""
         low, high = 0.0, 2.0
-        while self._least(self.both, high) > level and high < 1e4:
+        while self.least(self.both, high) > level and high < 1e4:
             low, high = high, 2.0 * high
         for _ in range(10):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._least(self.both, middle) > level else (low, middle)
+            low, high = (middle, high) if self.least(self.both, middle) > level else (low, middle)
         return low
 
     @staticmethod
-    def _least(laws: tuple[Law, ...], epsilon: float) -> float:
+    def least(laws: tuple[Law, ...], epsilon: float) -> float:
         return max(law.least(epsilon) for law in laws)
 
     def _most(self, epsilon: float) -> float | None:
@@ -164,11 +164,13 @@ class Judge:
         # A profile of a certificate is computed together with a curve, which takes most of the time: most cases ask the engine.
         asked = [] if self.quick else points
         document = self.case.document(privacy=privacy, accounting={"profile": asked})
-        with self._refusing(document, "certificate"):
-            self._judged(document, pyaccount.certify(_read(document), threads=1, time_limit=self.limit).data, points)
+        with self.refusing(document, "certificate"):
+            self._judged(
+                document, pyaccount.certify(self.read(document), threads=1, time_limit=self.limit).data, points
+            )
 
     @contextmanager
-    def _refusing(self, document: dict[str, Any], what: str) -> Iterator[None]:
+    def refusing(self, document: dict[str, Any], what: str) -> Iterator[None]:
         """Note what is refused, what took too long, and what failed."""
         try:
             yield
@@ -186,32 +188,32 @@ class Judge:
     def _judged(self, document: dict[str, Any], data: Any, points: list[float]) -> None:
         self.document = self.document or document
         guarantee = data.guarantee
-        self._upper(document, "guarantee", self.both, guarantee.epsilon, guarantee.delta)
+        self.bound(document, "guarantee", self.both, guarantee.epsilon, guarantee.delta)
         if guarantee.delta == 0.0:
             loss = max(law.largest_loss() for law in self.both)
-            self._compare(document, "ε at δ = 0", guarantee.epsilon, loss * (1.0 - SAME), upper=True)
+            self.compare(document, "ε at δ = 0", guarantee.epsilon, loss * (1.0 - SAME), upper=True)
         else:
-            self._attained(document, "guarantee, lower ε", guarantee.epsilon_lower * (1.0 - 1e-9), guarantee.delta)
-        self._attained(document, "guarantee, lower δ", guarantee.epsilon, guarantee.delta_lower)
+            self.attained(document, "guarantee, lower ε", guarantee.epsilon_lower * (1.0 - 1e-9), guarantee.delta)
+        self.attained(document, "guarantee, lower δ", guarantee.epsilon, guarantee.delta_lower)
         for point in data.profile:
-            self._upper(document, f"profile δ({point.epsilon})", self.both, point.epsilon, point.delta)
-            self._attained(document, f"profile, lower δ({point.epsilon})", point.epsilon, point.delta_lower)
+            self.bound(document, f"profile δ({point.epsilon})", self.both, point.epsilon, point.delta)
+            self.attained(document, f"profile, lower δ({point.epsilon})", point.epsilon, point.delta_lower)
         if self.case.adjacency != "replace-one":
             for name, laws in (("remove", self.remove), ("add", self.add)):
                 side = getattr(data.directions, name)
-                self._upper(document, f"direction {name}", laws, side.epsilon, guarantee.delta)
-                self._upper(document, f"direction {name}", laws, guarantee.epsilon, side.delta)
+                self.bound(document, f"direction {name}", laws, side.epsilon, guarantee.delta)
+                self.bound(document, f"direction {name}", laws, guarantee.epsilon, side.delta)
                 for point in side.profile:
-                    self._upper(document, f"direction {name}, δ({point.epsilon})", laws, point.epsilon, point.delta)
+                    self.bound(document, f"direction {name}, δ({point.epsilon})", laws, point.epsilon, point.delta)
         self._records(document, data)
         if self.quick:
             self._asked(document, points)
 
     def _asked(self, document: dict[str, Any], points: list[float]) -> None:
         """Compare the engine's δ at these ε, with which claims and filters are decided."""
-        bounds = compile_document(_read(document)).at().bounds()
+        bounds = compile_document(self.read(document)).at().bounds()
         for epsilon in points:
-            with self._refusing(document, "engine"):
+            with self.refusing(document, "engine"):
                 self._engine(document, bounds, Question(epsilon, None, 0.05))
 
     def _engine(self, document: dict[str, Any], bounds: DirectedBounds, question: Question) -> None:
@@ -223,16 +225,16 @@ class Judge:
                 sides[f"engine, {name}"] = (laws, side.upper, side.lower)
         for what, (laws, upper, lower) in sides.items():
             if question.epsilon is not None:
-                self._upper(document, what, laws, question.epsilon, upper)
+                self.bound(document, what, laws, question.epsilon, upper)
             elif question.delta == 0.0:
                 loss = max(law.largest_loss() for law in laws)
-                self._compare(document, f"{what}: ε at δ = 0", upper, loss * (1.0 - SAME), upper=True)
+                self.compare(document, f"{what}: ε at δ = 0", upper, loss * (1.0 - SAME), upper=True)
             elif question.delta is not None and math.isfinite(upper):
-                self._upper(document, what, laws, upper, question.delta)
+                self.bound(document, what, laws, upper, question.delta)
             if what == "engine" and question.epsilon is not None:
-                self._attained(document, "engine, lower", question.epsilon, lower)
+                self.attained(document, "engine, lower", question.epsilon, lower)
             elif what == "engine" and question.delta:
-                self._attained(document, "engine, lower ε", lower * (1.0 - 1e-9), question.delta)
+                self.attained(document, "engine, lower ε", lower * (1.0 - 1e-9), question.delta)
 
     def _records(self, document: dict[str, Any], data: Any) -> None:
         """Compare what is said of records of a kind, where the document has one phase, which names them."""
@@ -243,39 +245,39 @@ class Judge:
             for name, laws in named.items():
                 if getattr(record, "name", None) == name or name in str(getattr(record, "records", "")):
                     both = (*laws, *(law.reversed() for law in laws))
-                    self._upper(document, f"records of {name}", both, record.epsilon, data.guarantee.delta)
+                    self.bound(document, f"records of {name}", both, record.epsilon, data.guarantee.delta)
 
-    def _upper(self, document: dict[str, Any], what: str, laws: tuple[Law, ...], epsilon: float, delta: float) -> None:
-        truth = self._least(laws, epsilon) * (1.0 - SAME)
+    def bound(self, document: dict[str, Any], what: str, laws: tuple[Law, ...], epsilon: float, delta: float) -> None:
+        truth = self.least(laws, epsilon) * (1.0 - SAME)
         if 1e-9 < delta < 0.9:
             self.result.closest = max(self.result.closest, truth / delta)
-        self._compare(document, f"{what}: δ({epsilon!r})", delta, truth, upper=True)
+        self.compare(document, f"{what}: δ({epsilon!r})", delta, truth, upper=True)
 
-    def _attained(self, document: dict[str, Any], what: str, epsilon: float, delta: float) -> None:
+    def attained(self, document: dict[str, Any], what: str, epsilon: float, delta: float) -> None:
         if delta <= 1e-250 or (epsilon <= 0.0 and "lower ε" in what):
             return
         most = self._most(epsilon)
         if most is not None:
-            self._compare(document, f"{what}: δ({epsilon!r}) ≥", delta, most * (1.0 + ROUGH) + 1e-300, upper=False)
+            self.compare(document, f"{what}: δ({epsilon!r}) ≥", delta, most * (1.0 + ROUGH) + 1e-300, upper=False)
 
-    def _compare(self, document: dict[str, Any], what: str, stated: float, truth: float, *, upper: bool) -> None:
+    def compare(self, document: dict[str, Any], what: str, stated: float, truth: float, *, upper: bool) -> None:
         self.result.compared += 1
         if (truth > stated + 1e-300) if upper else (truth < stated):
             self.result.violations.append(Violation(self.case, document, what, stated, truth))
 
     def _filters(self, document: dict[str, Any]) -> None:
-        read = _read(document)
-        for name in self._named():
+        read = self.read(document)
+        for name in self.prices_by_name():
             self._price(document, read, name)
 
-    def _named(self) -> dict[str, Callable[[dict[str, Any], Any, int], None]]:
+    def prices_by_name(self) -> dict[str, Callable[[dict[str, Any], Any, int], None]]:
         return {
             "renyi": self._renyi, "zcdp": self._zcdp, "gaussian": self._gaussian, "basic": self._basic, "cut": self._cut,
         }  # fmt: skip
 
     def _price(self, document: dict[str, Any], read: Any, name: str, most: int = 4) -> None:
-        with self._refusing(document, f"price {name}"), _alarm(self.limit):
-            self._named()[name](document, read, most)
+        with self.refusing(document, f"price {name}"), _alarm(self.limit):
+            self.prices_by_name()[name](document, read, most)
 
     def _renyi(self, document: dict[str, Any], read: Any, most: int) -> None:
         for order in random.Random(self.case.seed).sample(ORDERS, most):
@@ -285,13 +287,13 @@ class Judge:
                 self.result.refused.append(f"price renyi: {error.problems[0].slug}")
                 continue
             truth = max(law.divergence(order) for law in self.both)
-            self._compare(document, f"Rényi divergence of order {order}", price, truth * (1.0 - SAME), upper=True)
+            self.compare(document, f"Rényi divergence of order {order}", price, truth * (1.0 - SAME), upper=True)
 
     def _zcdp(self, document: dict[str, Any], read: Any, _: int) -> None:
         (price,) = ConcentratedFilter(1.0).cost(read)
         truth = max(law.divergence(order) / order for law in self.both for order in CONCENTRATED)
         truth = max(truth, *(law.kullback_leibler() for law in self.both))
-        self._compare(document, "ρ of the filter for zCDP", price, truth * (1.0 - SAME), upper=True)
+        self.compare(document, "ρ of the filter for zCDP", price, truth * (1.0 - SAME), upper=True)
 
     def _gaussian(self, document: dict[str, Any], read: Any, _: int) -> None:
         (square,) = GaussianFilter(1.0).cost(read)
@@ -300,11 +302,11 @@ class Judge:
             epsilon = self._at(level)
             delta = gaussian_delta(mu, epsilon)
             what = f"μ = {mu:.6g} of the Gaussian filter: δ({epsilon:.6g})"
-            self._compare(document, what, delta, self._least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
+            self.compare(document, what, delta, self.least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
 
     def _basic(self, document: dict[str, Any], read: Any, _: int) -> None:
         epsilon, delta = BasicFilter(1.0, 0.5).cost(read)
-        self._upper(document, "price of the filter in (ε, δ) terms", self.both, epsilon, delta)
+        self.bound(document, "price of the filter in (ε, δ) terms", self.both, epsilon, delta)
 
     def _cut(self, document: dict[str, Any], read: Any, most: int) -> None:
         """A cut pays for larger losses with δ: (1 − e^{ε−L})_+ is at most κ e^{(a−1)(L−ε)} for the others."""
@@ -316,7 +318,7 @@ class Judge:
                 log = (order - 1.0) * (price - epsilon) + (order - 1.0) * math.log1p(-1.0 / order) - math.log(order)
                 bound = large + math.exp(min(log, 5.0))
                 what = f"cut at {cut}, order {order}: δ({epsilon})"
-                self._compare(document, what, bound, self._least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
+                self.compare(document, what, bound, self.least(self.both, epsilon) * (1.0 - 1e-9), upper=True)
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def _truncated(at: Setting) -> Component:
     return Component(body, tuple(power(pair, rounds) for pair in pairs))
 
 
-def _fixed(at: Setting, kind: str) -> tuple[Body, Body, Callable[[int], Counts], int]:
+def fixed(at: Setting, kind: str) -> tuple[Body, Body, Callable[[int], Counts], int]:
     """Return the sampler, its training section, the law of the count for a number of special records, and the draws."""
     size = at.rng.choice([3, 4, 6, 10, 30, 100, 1000])
     draws = at.rng.randint(1, min(size - at.group, 6) if size > at.group else 1)
@@ -173,7 +173,7 @@ def fixed_draws(kind: str) -> Callable[[Setting], Component]:
     """Return the builder of a sampler with a fixed number of draws, in each of which another record may be displaced."""
 
     def build(at: Setting) -> Component:
-        sampler, training, law, draws = _fixed(at, kind)
+        sampler, training, law, draws = fixed(at, kind)
         counts, noise, rounds = law(at.group), at.number(0.5, 6.0), at.rng.choice([1, 1, 2, 3, 8])
         body = run(sampler, training | {"iterations": rounds}, {"multiplier": noise})
 

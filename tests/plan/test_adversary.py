@@ -12,13 +12,17 @@ import pytest
 # Behind the helpers of tests: two benchmarks have the names of helpers.
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from adversaries import mechanisms, selections, stated
-from adversaries.cases import Case, drawn
+from adversaries import mechanisms, questions, selections, stated
+from adversaries.cases import Case, composed, drawn
 from adversaries.cells import gaussian, laplace
 from adversaries.component import Component, Setting
 from adversaries.judging import Judge, gaussian_delta
-from adversaries.kinds import BUILDERS, SAMPLED, expected
+from adversaries.kinds import BUILDERS, OPTIONS, PRICES, REFUSED, SAMPLED, expected
 from adversaries.laws import adaptive, finite, power, product
+
+import pyaccount
+from pyaccount.errors import DocumentError
+from pyaccount.filters.odometer import Odometer
 
 #: The first seed of cases. Other seeds are for the nights.
 SEED = 40
@@ -29,18 +33,73 @@ SLOW = {*SAMPLED, "phases", "parallel", *(kind for kind in BUILDERS if kind.star
 
 
 def test_every_kind_has_an_adversary() -> None:
-    assert set(BUILDERS) == expected()
+    assert expected() <= {*BUILDERS, *questions.QUESTIONS, *(f"filter {way}" for way in PRICES)}
+    case = composed(SEED)
+    assert set(PRICES.values()) <= set(Judge(case).prices_by_name())
 
 
-@pytest.mark.parametrize("kind", BUILDERS)
+@pytest.mark.parametrize("kind", [kind for kind in BUILDERS if kind not in OPTIONS])
 def test_nothing_is_refuted(kind: str) -> None:
     for seed in range(SEED, SEED + (1 if kind in SLOW else 3)):
         case = next(one for k in range(60) if (one := drawn(seed + 1_000_003 * k, kind)) is not None)
         # Compositions are left to the nights, but for a few.
         if len(case.phases) == 1 or (kind in COMPOSED and len(case.phases) == 2):
-            result = Judge(case).run()
+            result = Judge(case).run() if seed == SEED else Judge(case).briefly(certified=False)
             assert not result.failed
             assert [one.line for one in result.violations] == []
+
+
+@pytest.mark.parametrize("kind", questions.QUESTIONS)
+def test_no_answer_is_refuted(kind: str) -> None:
+    results = [result for seed in range(SEED, SEED + 4) if (result := questions.QUESTIONS[kind](seed)) is not None]
+    assert sum(result.compared for result in results) > 0
+    assert not [one for result in results for one in result.failed]
+    assert [one.line for result in results for one in result.violations] == []
+
+
+def test_few_compositions_are_not_refuted() -> None:
+    for seed in range(SEED, SEED + 6):
+        result = Judge(composed(seed)).briefly(certified=False)
+        assert not result.failed
+        assert [one.line for one in result.violations] == []
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_of_a_sampler_is_drawn(option: str) -> None:
+    case = next(one for k in range(60) if (one := drawn(SEED + k, option)) is not None)
+    key, _, word = option.split(" ")[2].partition("=")
+    value = case.phases[0].body["sampler"][key]
+    assert value == word or not word
+
+
+@pytest.mark.parametrize("option", sorted(REFUSED))
+def test_an_option_that_is_not_built_is_refused(option: str) -> None:
+    _, kind, key = option.split(" ")
+    sampler = {"kind": kind, key: 2}
+    training = {"iterations": 4, "dataset_size": 6}
+    if kind.startswith("must"):
+        sampler["subset_size"] = 3
+        training["expected_batch_size"] = 2
+    else:
+        training["sampling_probability"] = 0.3  # type: ignore[assignment]
+        more = {"records_per_user": 1, "attribution": "single", "min_separation": 2}
+        sampler |= {"partitions": 2} if kind == "cyclic-poisson" else more
+    document = {
+        **{"pyaccount": 1, "name": "refused", "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.01}},
+        **{"training": training, "sampler": sampler, "noise": {"multiplier": 1.0}},
+    }
+    with pytest.raises(DocumentError) as raised:
+        pyaccount.certify(document)
+    assert {problem.path for problem in raised.value.problems} == {("sampler", key)}
+    del sampler[key]
+    assert pyaccount.compile(document)
+
+
+def test_an_odometer_that_charges_half_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = Odometer.cost
+    monkeypatch.setattr(Odometer, "cost", lambda meter, entry: tuple(0.5 * one for one in cost(meter, entry)))
+    results = [questions.odometer(seed) for seed in range(SEED, SEED + 8)]
+    assert any(result is not None and result.violations for result in results)
 
 
 def test_the_adversary_attains_what_is_exact() -> None:
