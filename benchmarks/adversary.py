@@ -9,6 +9,10 @@ laws, or those of cells of their outputs, are enumerated in both orders of the t
 found so is a lower bound on the true one: a certificate, a price of a filter or a divergence below it is wrong. Lower ends are
 compared where the worst data sets are known to be among those that were built. The exit code is 1 if something was refuted; each
 violation is printed with its document, and can be had again by its kind and seed.
+
+`--compositions` draws two to five kinds together. Nearly all of a case's time is within pyaccount, so that most are judged by
+what certificates are made of (`Judge.briefly`), and one in ten is certified. A case follows from its seed alone: ranges of seeds
+may be judged by several runs, one after the other.
 """
 
 from __future__ import annotations

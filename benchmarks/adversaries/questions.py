@@ -107,7 +107,7 @@ def risk(measure: str) -> Question:
             elif measure == "true_positive_rate":
                 most = max(_power(law, given["false_positive_rate"]) for law in judge.both)
                 judge.compare(document, "true-positive rate", found.value, most * (1.0 - SAME), upper=True)
-            else:
+            elif found.value is not None:
                 for epsilon in np.linspace(0.0, found.last_epsilon or 0.0, 7):
                     least = judge.least(judge.both, float(epsilon)) * (1.0 - 1e-9)
                     delta = gaussian_delta(found.value, float(epsilon))
