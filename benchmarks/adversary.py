@@ -31,9 +31,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from adversaries.cases import Case, composed, drawn
-from adversaries.judging import Judge, Result
+from adversaries.judging import Judge
 from adversaries.kinds import BUILDERS, PRICES, expected
 from adversaries.questions import QUESTIONS
+from adversaries.statements import Result
 
 #: How many draws of parameters are tried for one case.
 _TRIES = 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
-from adversaries import mechanisms, selections, separated, stated, training, truncated, wrappers
+from adversaries import mechanisms, selections, separated, stated, training, truncated, unsampled, wrappers
 from adversaries.component import Builder, Component, Impossible, Setting
 from pyaccount.document.amplification import Base
 from pyaccount.document.kinds import Kinds, word_of
@@ -34,10 +34,11 @@ SIMPLE: dict[str, Builder] = {
     "mechanism permute-and-flip": selections.permute_and_flip,
     "mechanism report-noisy-max": selections.report_noisy_max,
     **{f"sampler {kind}": build for kind, build in training.BUILDERS.items()},
-    "noise gaussian": training.ordered,
-    "noise laplace": training.ordered_laplace,
+    "sampler none": unsampled.ordered,
+    "noise gaussian": unsampled.ordered,
+    "noise laplace": unsampled.ordered_laplace,
     **{
-        f"matrix {kind}": separated.with_matrix(kind)
+        f"matrix {kind}": unsampled.with_matrix(kind)
         for kind in (
             "identity",
             "banded-square-root",

@@ -14,9 +14,10 @@ from adversaries import mechanisms, selections, stated
 from adversaries.cases import Case, composed
 from adversaries.cells import Sums, gaussian, laplace
 from adversaries.component import Component, Impossible, Setting
-from adversaries.judging import SAME, Judge, Result, gaussian_delta
+from adversaries.judging import Judge
 from adversaries.kinds import ADJACENCIES
 from adversaries.laws import Law, merged
+from adversaries.statements import SAME, Result, gaussian_delta
 from adversaries.training import binomial, fixed, fraction, sums
 from pyaccount.filters.odometer import Odometer
 

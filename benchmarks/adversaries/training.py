@@ -13,7 +13,7 @@ from itertools import product as every
 
 import numpy as np
 
-from adversaries.cells import Sums, gaussian, laplace
+from adversaries.cells import Sums, gaussian
 from adversaries.component import Body, Component, Impossible, Setting, attained
 from adversaries.laws import Law, adaptive, power, product, products
 
@@ -281,42 +281,10 @@ def bins(at: Setting) -> Component:
     return Component(body, (patterns(at, weights, noise),))
 
 
-def ordered(at: Setting) -> Component:
-    """Return a run without sampling: Gaussian noise."""
-    rounds, noise = at.rng.randint(1, 12), at.number(0.5, 8.0)
-    most, apart = at.rng.randint(1, rounds), at.rng.randint(1, 3)
-    sampler: Body = {"kind": "none"}
-    if at.rng.random() < 0.6:
-        sampler |= {"max_participations": most, "min_separation": apart}
-    taken = min(most, -(-rounds // apart)) if len(sampler) > 1 else rounds
-    body = run(sampler, {"iterations": rounds}, {"multiplier": noise})
-    nothing: Sums = {(0.0,): 1.0}
-
-    def moved(size: float) -> Law:
-        if at.replaced:
-            return gaussian({(size,): 1.0}, {(-size,): 1.0}, noise, nothing)
-        return gaussian({(size,): 1.0}, nothing, noise)
-
-    return attained(body, moved(at.group * math.sqrt(taken)), power(moved(float(at.group)), taken))
-
-
-def ordered_laplace(at: Setting) -> Component:
-    """Return numbers with Laplace noise, the record in every one or in some."""
-    rounds, noise = at.rng.randint(1, 6), at.number(0.5, 8.0)
-    taken = at.rng.randint(1, rounds)
-    sampler = {"kind": "none", "max_participations": taken}
-    move = at.group * (2.0 if at.replaced else 1.0)
-    scales = [at.number(0.5, 8.0) for _ in range(rounds)] if at.rng.random() < 0.3 else [noise] * rounds
-    given: Body = {"kind": "laplace", "multiplier": scales[0] if len(set(scales)) == 1 else {"schedule": scales}}
-    laws = [laplace({(move,): 1.0}, {(0.0,): 1.0}, scale) for scale in sorted(scales)[:taken]]
-    return attained(run(sampler, {"iterations": rounds}, given), products(laws))
-
-
 BUILDERS: dict[str, Callable[[Setting], Component]] = {
     "poisson": poisson,
     **{kind: fixed_draws(kind) for kind in ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")},
     "random-allocation": allocation,
     "balls-in-bins": bins,
     "cyclic-poisson": cyclic,
-    "none": ordered,
 }

@@ -16,9 +16,10 @@ from adversaries import mechanisms, questions, selections, stated
 from adversaries.cases import Case, composed, drawn
 from adversaries.cells import gaussian, laplace
 from adversaries.component import Component, Setting
-from adversaries.judging import Judge, gaussian_delta
+from adversaries.judging import Judge
 from adversaries.kinds import BUILDERS, OPTIONS, PRICES, REFUSED, SAMPLED, expected
 from adversaries.laws import adaptive, finite, power, product
+from adversaries.statements import gaussian_delta
 
 import pyaccount
 from pyaccount.errors import DocumentError
