@@ -16,10 +16,10 @@ from typing import Any
 import distributed
 
 import pyaccount
-from pyaccount.cluster import open_cluster
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.sampling.jobs import SHARD, WAVE, Bet, BetTable, Job, Local, Proposal
 from pyaccount.plan.recipe import Recipe
+from pyaccount.running.executor import OnExecutor
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -97,9 +97,8 @@ def clusters(waves: int) -> None:
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as local,
         distributed.Client(local, set_as_default=False) as client,
-        open_cluster(client) as cluster,
     ):
-        runner, ratios = cluster.runner(Local(2)), []
+        runner, ratios = OnExecutor(client.get_executor(), Local(2)), []
         list(runner.waves(job, 4 * WAVE, lambda: None))
         for _ in range(3):
             rates = []
@@ -121,7 +120,7 @@ def clusters(waves: int) -> None:
     result = len(pickle.dumps(found[0]))
     asked = len(pickle.dumps(job))
     print(f"a wave of nothing: {1e3 * each:.2f} ms through the cluster, {1e3 * own:.3f} ms without")
-    print(f"bytes: {result} for the sums of a wave, {asked} for the job, which each worker gets once")
+    print(f"bytes: {result} for the sums of a wave, {asked} for its job")
     overhead = each - own
     print(
         f"a production wave: {wave_seconds:.2f} s of one core; so one scheduler keeps {wave_seconds / overhead:.0f} busy"

@@ -13,9 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from contextlib import AbstractContextManager
-
-    from distributed import Client
 
     from pyaccount.accountant import Accountant
     from pyaccount.attestation.opening import Attestation
@@ -228,7 +227,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     progress: bool = False,
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
-    cluster: Client | str | None = None,
+    executor: Executor | None = None,
 ) -> Certificate | Any:
     """Load a document, plan it and run the plan: compute its blank, check its claim, or compute the effect of one draw.
 
@@ -241,8 +240,8 @@ def certify(  # noqa: PLR0913 - what is certified, and how
         store: A run store, or its file (`docs/runs.md`). A run that is finished there is not computed again, and an interrupted
             one is resumed.
         store_errors: If the store fails, `stop` with `StoreError`, or `continue` without it, with a warning.
-        cluster: A `distributed.Client`, the address of a Dask scheduler, or `local:4` for four processes on this machine. The
-            workers compute; the certificate is the same. Raises `ClusterError`.
+        executor: A `concurrent.futures.Executor`, such as a `ProcessPoolExecutor` or Dask's `client.get_executor()`. Its
+            workers draw the samples; the certificate is the same (`docs/runs.md`). Raises `ClusterError`.
 
     Returns the `Certificate`; of a document of kind amplification an `AmplificationCertificate`, which is computed at once on
     this machine, and which type checkers see as `Any`. There is no partial certificate: at the time limit `LimitError` is
@@ -270,7 +269,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
             report=report,
             store=store,
             store_errors=store_errors,
-            cluster=cluster,
+            executor=executor,
             since=since,
         )
 
@@ -283,7 +282,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
     time_limit: float | str | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
-    cluster: Client | str | None = None,
+    executor: Executor | None = None,
 ) -> Certificate | Any:
     """Certify a document in asyncio, with the arguments of `certify`; other tasks run in the meantime.
 
@@ -304,7 +303,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
         # A connection to SQLite stays in its thread.
         store=None if store is None else os.fspath(store),
         store_errors=store_errors,
-        cluster=cluster,
+        executor=executor,
     )
     return await in_thread(work)
 
@@ -319,7 +318,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     certificates: str | os.PathLike[str] | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
-    cluster: Client | str | None = None,
+    executor: Executor | None = None,
     folders: Sequence[str | os.PathLike[str]] = (),
 ) -> Sweep:
     """Certify a document for every combination of the values under `vary:`, or each of several documents (`docs/runs.md`).
@@ -333,30 +332,29 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
         certificates: A folder in which to write the certificates.
         store: As for `certify`; cells that are finished there are not computed again.
         store_errors: As for `certify`.
-        cluster: As for `certify`.
+        executor: As for `certify`.
         folders: As for `load`; the documents that a sweep lists may lie there too.
 
     Returns a table of the cells. A cell that fails or is stopped is among its `failures`, and the others are certified all the
-    same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`,
-    `StoreError` and `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
+    same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`
+    and `StoreError`; Ctrl-C raises `KeyboardInterrupt`.
     """
     from pathlib import Path
 
     from pyaccount.arguments import threads_of
     from pyaccount.document.sweeps import load_grid
-    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides, folders=folders)
     checked_size(grid, most, "most=")
-    with _reported(progress) as report, opened(cluster) as there:
+    with _reported(progress) as report:
         how = SweepOptions(
             threads=threads,
             report=report,
             store=None if store is None else Path(store),
             store_errors=store_errors,
-            cluster=there,
+            executor=executor,
             certificates=None if certificates is None else Path(certificates),
         )
         return compute(grid, how)
@@ -400,7 +398,7 @@ def compose(  # noqa: PLR0913 - what is composed, and how
     progress: bool = False,
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
-    cluster: Client | str | None = None,
+    executor: Executor | None = None,
 ) -> Certificate:
     """Return the joint guarantee of several certificates on the same data, as a certificate (`docs/composing.md`).
 
@@ -427,7 +425,7 @@ def compose(  # noqa: PLR0913 - what is composed, and how
         progress: As for `certify`.
         store: As for `certify`.
         store_errors: As for `certify`.
-        cluster: As for `certify`.
+        executor: As for `certify`.
 
     Returns the certificate of the joint document. Raises `CertificateError` for a certificate whose claim does not hold, that
     contradicts itself, or that is about one draw; `DocumentError` for a wrong document, for the same document twice, and where no
@@ -454,7 +452,7 @@ def compose(  # noqa: PLR0913 - what is composed, and how
         progress=progress,
         store=store,
         store_errors=store_errors,
-        cluster=cluster,
+        executor=executor,
     )
 
 

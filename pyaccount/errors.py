@@ -111,7 +111,7 @@ FAILURES: dict[str, str] = {
     "bug": "A bug of pyaccount; the traceback is on stderr.",
     "card-mismatch": "A model card states something else than its certificate.",
     "certificate": "The file is not a certificate, or it is a certificate that cannot be used as one.",
-    "cluster": "A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers.",
+    "cluster": "An executor or its cluster failed, or the core of a worker does not give the same numbers.",
     "input-output": "The operating system refused to read or to write a file.",
     "interrupted": "Interrupted: there is no result. What was stored until then is in the run store, if there is one.",
     "ledger": "A ledger does not allow what was asked for: its data sets, entries or clock do not match.",
@@ -341,7 +341,7 @@ class RunError(PyaccountError, ValueError):
 
 
 class ClusterError(PyaccountError):
-    """A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers."""
+    """An executor or its cluster failed, or the core of a worker does not give the same numbers."""
 
     exit_code = 3
     slug = "cluster"

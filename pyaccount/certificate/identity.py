@@ -1,7 +1,7 @@
 """The identity of a machine's computations: versions, the sums of some samples, and a composed δ, to the last bit.
 
-Another core may draw other samples. Therefore a worker of a cluster states its identity and the caller compares it with
-its own, and a run store keeps the identity of the machine that computed its contents.
+Another core may draw other samples. Therefore a worker of an executor compares its identity with the caller's, and a
+run store keeps the identity of the machine that computed its contents.
 """
 
 from __future__ import annotations

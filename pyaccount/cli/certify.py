@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -142,9 +143,9 @@ def certify(
     plan, since = compile_within(loaded, compile_document, since=since)
     if not quiet:
         tell_notes(loaded)
-    with progress(quiet=quiet) as report, telling_warnings():
+    with progress(quiet=quiet) as report, telling_warnings(), executor_at(cluster) as executor:
         certificate = plan.run(
-            threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster, since=since
+            threads=threads, report=report, store=store, store_errors=store_errors, executor=executor, since=since
         )
     if not hand_over_certificate(certificate.data, asked, brief=brief):
         return STOPPED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.certify import hand_over_certificate
+from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -187,7 +188,7 @@ def compose(
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief)
     seconds = seconds_of(time_limit, "--time-limit")
     plan, since = compile_within(made.document, compile_document, time_limit=seconds, since=since)
-    with progress(quiet=quiet) as report, telling_warnings():
+    with progress(quiet=quiet) as report, telling_warnings(), executor_at(cluster) as executor:
         certificate = plan.run(
             threads=threads,
             time_limit=seconds,
@@ -195,7 +196,7 @@ def compose(
             report=report,
             store=store,
             store_errors=store_errors,
-            cluster=cluster,
+            executor=executor,
             since=since,
         )
     if not hand_over_certificate(certificate.data, asked, brief=brief):

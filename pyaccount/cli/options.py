@@ -72,6 +72,6 @@ store_errors_option = click.option(
 cluster_option = click.option(
     "--cluster",
     metavar="WHERE",
-    help="Compute on a Dask cluster: the address of its scheduler, a scheduler file, or local:4 for four processes "
-    "on this machine. It does not change the result.",
+    help="Draw samples on the workers of a Dask cluster: the address of its scheduler, or a scheduler file. It does not "
+    "change the result.",
 )

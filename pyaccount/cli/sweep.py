@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.certify import check_drawing, check_plot
+from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -100,7 +101,6 @@ def sweep(
     """
     from pyaccount.document.sweeps import load_grid
     from pyaccount.errors import DomainError
-    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
     from pyaccount.sweeping.table import import_parquet, sweep_text
@@ -120,13 +120,13 @@ def sweep(
     if plot is not None:
         _check_axes(grid.varied, plot_x, plot_y)
         check_drawing(plot)
-    with telling_warnings(), progress(quiet=quiet) as report, opened(cluster) as there:
+    with telling_warnings(), progress(quiet=quiet) as report, executor_at(cluster) as executor:
         how = SweepOptions(
             threads=threads,
             report=report,
             store=None if store is None else Path(store),
             store_errors=store_errors,
-            cluster=there,
+            executor=executor,
             certificates=None if certificates is None else Path(certificates),
         )
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,10 @@ from pyaccount.plan.compiling import compile_as
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from distributed import Client
+    from concurrent.futures import Executor
 
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.matrix_description import MatrixDescription
-    from pyaccount.cluster import Cluster
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
@@ -59,10 +56,10 @@ class Plan(CompiledDocument, Readable):
         limited_by: str = "time_limit=",
         store: Store | str | os.PathLike[str] | None = None,
         store_errors: Strictness = "stop",
-        cluster: Cluster | Client | str | None = None,
+        executor: Executor | None = None,
         since: float | None = None,
     ) -> Certificate:
-        """Execute the plan, on this machine or a cluster, and return the certificate of the result.
+        """Execute the plan, and return the certificate of the result.
 
         `threads` is the number of threads, 0 for one per core; it never changes the answer. `seed` is for repeating a
         recorded run of a document that states no seed; trying seeds until a test accepts would void the guarantee.
@@ -75,8 +72,8 @@ class Plan(CompiledDocument, Readable):
         is raised if the store fails, unless `store_errors` is `continue`: then a warning is issued, and the run
         continues without the store.
 
-        A `cluster` is a `distributed.Client`, the address of a scheduler, or `local:4`. Its workers draw the samples of
-        tests and profiles; one of them runs a plan that is not sampled. `ClusterError` is raised if the cluster fails.
+        The workers of an `executor` draw the samples of tests and profiles; a plan that is not sampled runs in this
+        process. `ClusterError` is raised if the executor fails.
         """
         # Planning needs no module that runs plans.
         from pyaccount.execute.options import RunOptions
@@ -91,7 +88,6 @@ class Plan(CompiledDocument, Readable):
             seed=seed,
         )
         with ExitStack() as stack:
-            there = stack.enter_context(opened(cluster))
             kept: KeptRun | None = None
             if store is not None:
                 from pyaccount.store import kept_in  # few runs use a store
@@ -99,27 +95,28 @@ class Plan(CompiledDocument, Readable):
                 kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
             certificate = None if kept is None else kept.finished()
             if certificate is None:
-                certificate = self._issued(options, kept, there)
+                certificate = self._issued(options, kept, executor)
                 if kept is not None:
                     kept.finish(certificate)
             return certificate
 
-    def _issued(self, options: RunOptions, kept: KeptRun | None, cluster: Cluster | None) -> Certificate:
+    def _issued(self, options: RunOptions, kept: KeptRun | None, executor: Executor | None) -> Certificate:
         """Run the plan with these options, and return the certificate of the result."""
         if kept is not None:
             options = replace(options, seed=kept.seed)
-        if cluster is not None and not self.sampled:
-            return cluster.call(_run_there, self, options.seed, options.time_limit, options.limited_by)
         # Planning needs neither package, and often only planning is wanted.
         from pyaccount.certificate.issue import issue
         from pyaccount.execute import run
 
         runner: Runner | None = None
-        if self.sampled and (cluster is not None or kept is not None):
+        if executor is not None or (self.sampled and kept is not None):
             from pyaccount.execute.sampling.jobs import Local  # this imports its dependencies too
 
             runner = Local(options.threads)
-            runner = runner if cluster is None else cluster.runner(runner)
+            if executor is not None:
+                from pyaccount.running.executor import OnExecutor  # few runs have an executor
+
+                runner = OnExecutor(executor, runner)
             runner = runner if kept is None else kept.runner(runner)
         plan, evidence = run(self, replace(options, runner=runner))
         return issue(plan, evidence)
@@ -136,22 +133,6 @@ class Plan(CompiledDocument, Readable):
 
         options = RunOptions(threads=threads_of(threads), report=report or silent)
         return matrix_description(settle(self, options))
-
-
-def opened(cluster: Cluster | Client | str | None) -> AbstractContextManager[Cluster | None]:
-    """Return the cluster on which a run was asked for, open for a context, or nothing."""
-    if cluster is None:
-        return nullcontext()
-    from pyaccount.cluster import open_cluster  # few runs use a cluster
-
-    return open_cluster(cluster)
-
-
-def _run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
-    """Run a plan on the threads of this worker."""
-    from pyaccount.cluster.tasks import threads  # only workers have it
-
-    return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
 
 
 def compile_within(

@@ -21,8 +21,9 @@ from pyaccount.sweeping.records import FailedCell, SweptRecord
 from pyaccount.sweeping.table import Sweep
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from pyaccount.certificate import Certificate
-    from pyaccount.cluster import Cluster
     from pyaccount.document.sweeps import Cell, SweepGrid
     from pyaccount.execute.progress import Report
     from pyaccount.store import Strictness
@@ -41,15 +42,14 @@ class SweepOptions:
     #: The file of a run store.
     store: Path | None = None
     store_errors: Strictness = "stop"
-    cluster: Cluster | None = None
+    #: The executor whose workers draw samples.
+    executor: Executor | None = None
     #: The folder for the certificates.
     certificates: Path | None = None
 
     @property
     def workers(self) -> int:
         """The number of cells that run at the same time."""
-        if self.cluster is not None:
-            return self.cluster.threads() + 1
         return self.threads or available()
 
 
@@ -188,7 +188,7 @@ def _attempted(cell: Cell, how: SweepOptions, report: Report | None, *, later: b
 def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Certificate, bool]:
     """Return the certificate of a plan, and whether it was in the store already."""
     if how.store is None:
-        return plan.run(threads=how.threads, report=report, cluster=how.cluster), False
+        return plan.run(threads=how.threads, report=report, executor=how.executor), False
     from pyaccount.store import kept_in  # few sweeps have a store
 
     with kept_in(how.store, plan.asked or plan.document, None, how.store_errors) as kept:
@@ -196,7 +196,7 @@ def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Ce
     if certificate is not None:
         return certificate, True
     certificate = plan.run(
-        threads=how.threads, report=report, cluster=how.cluster, store=how.store, store_errors=how.store_errors
+        threads=how.threads, report=report, executor=how.executor, store=how.store, store_errors=how.store_errors
     )
     return certificate, False
 

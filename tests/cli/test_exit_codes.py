@@ -216,7 +216,7 @@ MISSING = [
     ("plot", "matplotlib.figure", ["sweep", EXAMPLE, EXAMPLE, "--plot", "found.svg"]),
     ("parquet", "pyarrow", ["sweep", EXAMPLE, EXAMPLE, "-o", "found.parquet"]),
     ("parquet", "pyarrow", ["prepare", "table.parquet", "--records-per-user", "2"]),
-    ("cluster", "distributed", ["certify", EXAMPLE, "--cluster", "local:2"]),
+    ("cluster", "distributed", ["certify", EXAMPLE, "--cluster", "tcp://127.0.0.1:9"]),
     ("attest", "securesystemslib", ["verify", "--attestation", "a.json", "--trusted-keys", "."]),
 ]
 
@@ -247,7 +247,7 @@ def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
 
 def test_a_missing_package_is_told_as_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert cli.run(["certify", EXAMPLE, "--cluster", "local:2", "--format", "json"]) == WRONG
+    assert cli.run(["certify", EXAMPLE, "--cluster", "tcp://127.0.0.1:9", "--format", "json"]) == WRONG
     found = json.loads(capsys.readouterr().out)
     assert (found["exit_code"], found["errors"][0]["slug"]) == (WRONG, "missing-extra")
 

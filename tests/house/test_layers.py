@@ -33,7 +33,6 @@ ROOMS = (
         "filters",
         "composing",
         "store",
-        "cluster",
         "running",
         "sweeping",
         "attestation",

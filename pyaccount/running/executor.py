@@ -1,0 +1,109 @@
+"""Draw samples on the workers of an executor of `concurrent.futures`: on processes of this machine, or on a cluster.
+
+The results are those of this process, bit for bit: a wave is a function of its job and its first shard, waves are
+yielded in order, and a worker with another core is refused. What is lost with a worker is for the executor to repeat.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import secrets
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.certificate.identity import identity
+from pyaccount.errors import ClusterError, PyaccountError
+from pyaccount.execute.sampling.jobs import pieces
+
+if TYPE_CHECKING:
+    from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
+
+#: The seconds between two checks whether the wait was cancelled, and the most waves that wait for a worker.
+SLICE, MOST_AHEAD = 0.2, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class OnExecutor:
+    """Draws waves on the workers of an executor, in order. Another runner draws estimates, which take only a moment."""
+
+    executor: Executor
+    here: Runner
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.executor, Executor):
+            message = f"executor is a concurrent.futures.Executor, not {type(self.executor).__name__}"
+            raise TypeError(f"{message}; for Dask it is client.get_executor()")
+
+    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+        """Yield the waves in order. Some are in progress at any time; those not asked for are cancelled at the end.
+
+        Raises `ClusterError` if the executor fails, and `KeyboardInterrupt` if this thread is cancelled.
+        """
+        # Dask answers equal calls once, and cancelling one would cancel all: so each series of calls has its own name.
+        text, series, left = pickle.dumps(job), secrets.token_hex(8), pieces(job, count, first)
+        under_way: deque[Future[Wave]] = deque()
+        taken = 0
+        try:
+            while True:
+                # Many jobs end with their first waves, so the number of waves drawn ahead grows with the number used.
+                while len(under_way) < min(MOST_AHEAD, taken + 2) and (piece := next(left, None)) is not None:
+                    with _failing():
+                        under_way.append(self.executor.submit(_wave, identity(), text, *piece, remaining(), series))
+                if not under_way:
+                    return
+                while not wait([under_way[0]], SLICE).done:
+                    _core.Cancellation.check()
+                    remaining()
+                with _failing():
+                    wave = under_way[0].result()
+                under_way.popleft()
+                yield wave
+                taken += 1
+        finally:
+            for future in under_way:
+                future.cancel()
+
+    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+        """Return what the other runner draws."""
+        return self.here.balanced(job, count, remaining)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Raise `ClusterError` for what the executor raises, and what a job raises (`PyaccountError`) as it is."""
+    try:
+        yield
+    except (PyaccountError, MemoryError):
+        raise
+    except Exception as error:  # any exception of an executor: a broken pool, cancelled work, a lost connection
+        raise ClusterError(f"the executor failed: {type(error).__name__}: {error}") from error
+
+
+def _wave(
+    sender: tuple[tuple[str, str], ...], text: bytes, first: int, count: int, time_limit: float | None, _series: str
+) -> Wave:
+    """Run shards of a job on one thread of this worker. Raises `ClusterError` if it has another core than the sender."""
+    here = identity()
+    if here != sender:
+        asked = dict(sender)
+        other = ", ".join(
+            f"{name} {value} (here {asked.get(name)})" for name, value in here if value != asked.get(name)
+        )
+        worker = f"the worker {platform.node()}, process {os.getpid()},"
+        raise ClusterError(f"{worker} has another core, whose results may differ from those of this one: {other}")
+    return _job(text).run(first, count, 1, time_limit)
+
+
+@lru_cache(maxsize=4)
+def _job(text: bytes) -> Job:
+    """Return the job of a pickle. A worker keeps it, so that it prepares the mechanism only once."""
+    job: Job = pickle.loads(text)
+    return job
