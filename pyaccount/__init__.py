@@ -237,8 +237,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
         threads: The number of threads; 0 means one for each core. It never changes the answer.
         time_limit: Seconds, or a text as in a document (`10 min`); it replaces the limit of the document.
         progress: Show a progress bar on standard error, if that is a terminal.
-        store: A run store, or its file (`docs/runs.md`). A run that is finished there is not computed again, and an interrupted
-            one is resumed.
+        store: A run store, or its file (`docs/runs.md`). A run that is finished there is not computed again.
         store_errors: If the store fails, `stop` with `StoreError`, or `continue` without it, with a warning.
         executor: A `concurrent.futures.Executor`, such as a `ProcessPoolExecutor` or Dask's `client.get_executor()`. Its
             workers draw the samples; the certificate is the same (`docs/runs.md`). Raises `ClusterError`.

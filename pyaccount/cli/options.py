@@ -60,8 +60,7 @@ store_option = click.option(
     metavar="FILE",
     type=FILE,
     envvar=VARIABLE,
-    help="Store what is computed in FILE, and reuse what is stored there: an interrupted run is resumed, and a "
-    f"finished run is not computed again [environment variable {VARIABLE}].",
+    help=f"Store the certificate in FILE; a run that is stored there is not computed again [environment variable {VARIABLE}].",
 )
 store_errors_option = click.option(
     "--store-errors",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, STOPPED, WIDE, WRONG, print_result, tell
+from pyaccount.cli.common import HOLDS, STOPPED, WIDE, print_result
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.options import VARIABLE, format_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
@@ -36,7 +36,7 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
       pyaccount runs --store runs.db
       pyaccount runs --store runs.db --format json
 
-    To resume an unfinished run, certify the same document with the same store. The run keeps its seed.
+    Certifying the same document with the same store returns the certificate that is stored.
     """
     from pathlib import Path
 
@@ -84,9 +84,5 @@ def _named(store: Store, name: str) -> Run:
 def _show(run: Run, form: str) -> int:
     from pyaccount.store.running import certificate_of
 
-    certificate = certificate_of(run)
-    if certificate is None:
-        tell(f"{run.id[:12]} is unfinished; to resume it, certify its document with this store")
-        return WRONG
-    print_result(certificate, form)
+    print_result(certificate_of(run), form)
     return HOLDS

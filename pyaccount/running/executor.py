@@ -42,13 +42,13 @@ class OnExecutor:
             message = f"executor is a concurrent.futures.Executor, not {type(self.executor).__name__}"
             raise TypeError(f"{message}; for Dask it is client.get_executor()")
 
-    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+    def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
         """Yield the waves in order. Some are in progress at any time; those not asked for are cancelled at the end.
 
         Raises `ClusterError` if the executor fails, and `KeyboardInterrupt` if this thread is cancelled.
         """
         # Dask answers equal calls once, and cancelling one would cancel all: so each series of calls has its own name.
-        text, series, left = pickle.dumps(job), secrets.token_hex(8), pieces(job, count, first)
+        text, series, left = pickle.dumps(job), secrets.token_hex(8), pieces(job, count)
         under_way: deque[Future[Wave]] = deque()
         taken = 0
         try:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.pages.page import Page
     from pyaccount.store import KeptRun, Store, Strictness
 
@@ -67,8 +66,7 @@ class Plan(CompiledDocument, Readable):
         on Ctrl-C; there is no partial certificate. `limited_by` is the name, in that error, of the option that set
         `time_limit`. The limit counts from now on, or from `since`, a time of `time.monotonic`.
 
-        With a `store`, or the file of one, a run that was finished before returns its certificate again, and an
-        interrupted run continues: it keeps its seed, and its certificate is that of an uninterrupted run. `StoreError`
+        With a `store`, or the file of one, a run that was finished before returns its certificate again. `StoreError`
         is raised if the store fails, unless `store_errors` is `continue`: then a warning is issued, and the run
         continues without the store.
 
@@ -93,32 +91,25 @@ class Plan(CompiledDocument, Readable):
                 from pyaccount.store import kept_in  # few runs use a store
 
                 kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
-            certificate = None if kept is None else kept.finished()
-            if certificate is None:
-                certificate = self._issued(options, kept, executor)
-                if kept is not None:
-                    kept.finish(certificate)
+            if kept is not None and kept.finished is not None:
+                return kept.finished
+            certificate = self._issued(options, executor)
+            if kept is not None:
+                kept.finish(certificate)
             return certificate
 
-    def _issued(self, options: RunOptions, kept: KeptRun | None, executor: Executor | None) -> Certificate:
+    def _issued(self, options: RunOptions, executor: Executor | None) -> Certificate:
         """Run the plan with these options, and return the certificate of the result."""
-        if kept is not None:
-            options = replace(options, seed=kept.seed)
         # Planning needs neither package, and often only planning is wanted.
         from pyaccount.certificate.issue import issue
         from pyaccount.execute import run
 
-        runner: Runner | None = None
-        if executor is not None or (self.sampled and kept is not None):
-            from pyaccount.execute.sampling.jobs import Local  # this imports its dependencies too
+        if executor is not None:
+            from pyaccount.execute.sampling.jobs import Local  # few runs have an executor
+            from pyaccount.running.executor import OnExecutor
 
-            runner = Local(options.threads)
-            if executor is not None:
-                from pyaccount.running.executor import OnExecutor  # few runs have an executor
-
-                runner = OnExecutor(executor, runner)
-            runner = runner if kept is None else kept.runner(runner)
-        plan, evidence = run(self, replace(options, runner=runner))
+            options = replace(options, runner=OnExecutor(executor, Local(options.threads)))
+        plan, evidence = run(self, options)
         return issue(plan, evidence)
 
     def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:

@@ -1,12 +1,11 @@
 """The file of the store: SQLite with a write-ahead log. A transaction is on disk before it counts as done.
 
-A run is identified by a key of everything that its certificate is computed from. While the run is unfinished its waves
-are stored with it; they are deleted when its certificate is stored. Processes that work on the same run share what each
-of them has stored, because all of them would compute the same.
+A run is identified by a key of everything that its certificate is computed from. Only finished runs are stored.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import threading
@@ -21,7 +20,6 @@ from typing import Any
 
 from pyaccount.certificate.provenance import now
 from pyaccount.errors import StoreError
-from pyaccount.store.spelling import checksum
 
 #: The application id "pyac", which distinguishes a store from other databases, and the version of its tables.
 APPLICATION, FORMAT = 0x70796163, 1
@@ -31,57 +29,30 @@ PATIENCE = 60.0
 SPELL = 0.5
 #: The bits of an SQLite error code that contain its kind.
 PRIMARY = 0xFF
-#: The number of waves that are read at a time.
-READ = 256
 
-TABLES = """
+TABLE = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    document TEXT NOT NULL,
     versions TEXT NOT NULL,
-    seed TEXT NOT NULL,
-    started TEXT NOT NULL,
-    finished TEXT,
-    certificate TEXT,
-    checksum TEXT
+    finished TEXT NOT NULL,
+    certificate TEXT NOT NULL,
+    checksum TEXT NOT NULL
 ) STRICT;
-CREATE TABLE waves (
-    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    job TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    shards INTEGER NOT NULL,
-    sums TEXT NOT NULL,
-    checksum TEXT NOT NULL,
-    PRIMARY KEY (run, job, first)
-) STRICT, WITHOUT ROWID;
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run in the store; `certificate` is the JSON of its certificate if it is finished."""
+    """A finished run in the store; `certificate` is the JSON of its certificate."""
 
     id: str
     name: str
-    document: str
     versions: str
-    seed: int
-    started: str
-    finished: str | None
-    certificate: str | None
+    finished: str
+    certificate: str
     #: Whether the content of the file differs from what was written.
     damaged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class KeptWave:
-    """Consecutive shards of a job, and their sums as text."""
-
-    job: str
-    first: int
-    shards: int
-    sums: str
 
 
 class _Open:
@@ -168,92 +139,49 @@ class Store:
                 # Another process may have created the store in the meantime.
                 (application,) = self._one("PRAGMA application_id")
                 if application != APPLICATION:
-                    for statement in TABLES.split(";\n"):
-                        if statement.strip():
-                            connection.execute(statement)
+                    connection.execute(TABLE)
                     connection.execute(f"PRAGMA user_version = {FORMAT}")
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
-    def begin(self, run: str, *, name: str, document: str, versions: str, seed: int) -> Run:
-        """Return the run of this key. If it was begun before, it keeps its seed; otherwise it gets this one."""
-        with self._located("cannot be written"), self._transaction() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO runs (id, name, document, versions, seed, started) VALUES (?, ?, ?, ?, ?, ?)",
-                (run, name, document, versions, str(seed), now()),
-            )
-            (found,) = self._runs("WHERE id = ?", (run,))
-        return found
-
     def run(self, run: str) -> Run | None:
-        """Return the run of a key, or `None` if it was never begun."""
+        """Return the run of a key, or `None` if it is not stored."""
         matches = self._runs("WHERE id = ?", (run,))
         return matches[0] if matches else None
 
     def runs(self) -> list[Run]:
-        """Return all runs, in the order in which they were begun."""
+        """Return all runs, in the order in which they were finished."""
         return self._runs("ORDER BY rowid", ())
 
     def _runs(self, which: str, values: tuple[str, ...]) -> list[Run]:
-        columns = "id, name, document, versions, seed, started, finished, certificate, checksum"
         with self._located("cannot be read"):
-            rows = self._rows(f"SELECT {columns} FROM runs {which}", values)
-        runs = []
-        for *rest, certificate, stated in rows:
-            identity, name, document, versions, seed, started, finished = rest
-            damaged = (certificate is not None and checksum(certificate) != stated) or not str(seed).isdigit()
-            number = 0 if damaged else int(seed)
-            runs.append(Run(identity, name, document, versions, number, started, finished, certificate, damaged))
-        return runs
-
-    def finish(self, run: str, certificate: str) -> None:
-        """Store the certificate of a run, and delete its waves, which are no longer needed."""
-        with self._located("cannot be written"), self._transaction() as connection:
-            connection.execute(
-                "UPDATE runs SET finished = ?, certificate = ?, checksum = ? WHERE id = ? AND certificate IS NULL",
-                (now(), certificate, checksum(certificate), run),
+            rows = self._rows(f"SELECT id, name, versions, finished, certificate, checksum FROM runs {which}", values)
+        return [
+            Run(
+                key,
+                name,
+                versions,
+                finished,
+                certificate,
+                _checksum(key, name, versions, finished, certificate) != stated,
             )
-            connection.execute("DELETE FROM waves WHERE run = ?", (run,))
+            for key, name, versions, finished, certificate, stated in rows
+        ]
+
+    def check_writable(self) -> None:
+        """Raise `StoreError` if nothing can be written, so that this is known before a long run and not after it."""
+        with self._located("cannot be written"), self._transaction() as connection:
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def keep(self, run: str, *, name: str, versions: str, certificate: str) -> None:
+        """Store the certificate of a run, unless another process has stored one meanwhile."""
+        texts = (run, name, versions, now(), certificate)
+        with self._located("cannot be written"), self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", (*texts, _checksum(*texts)))
 
     def remove(self, runs: Iterable[str]) -> None:
-        """Delete runs and everything that is stored about them."""
+        """Delete runs."""
         with self._located("cannot be written"), self._transaction() as connection:
             connection.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in runs])
-
-    def keep(self, run: str, waves: Iterable[KeptWave]) -> None:
-        """Store waves, all of them or none."""
-        rows = [(run, wave.job, wave.first, wave.shards, wave.sums, checksum(wave.sums)) for wave in waves]
-        with self._located("cannot be written"), self._transaction() as connection:
-            # If the run was removed in the meantime, nothing is stored about it.
-            connection.executemany(
-                "INSERT OR IGNORE INTO waves SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)",
-                rows,
-            )
-
-    def waves(self, run: str, job: str) -> Iterator[KeptWave]:
-        """Yield the stored waves of a job, in order from shard 0 to the first missing one. Raises `StoreError`."""
-        first = 0
-        while True:
-            with self._located("cannot be read"):
-                rows = self._rows(
-                    "SELECT first, shards, sums, checksum FROM waves WHERE run = ? AND job = ? AND first >= ? "
-                    f"ORDER BY first LIMIT {READ}",
-                    (run, job, first),
-                )
-            for start, shards, sums, stated in rows:
-                if start != first:
-                    return
-                if checksum(sums) != stated:
-                    raise StoreError(f"{self.path}: shards {start} … of run {run[:12]} are damaged; remove that run")
-                yield KeptWave(job, start, shards, sums)
-                first = start + shards
-            if len(rows) < READ:
-                return
-
-    def shards(self, run: str) -> int:
-        """Return how many shards of a run are stored."""
-        with self._located("cannot be read"):
-            (count,) = self._one("SELECT coalesce(sum(shards), 0) FROM waves WHERE run = ?", (run,))
-        return int(count)
 
     def __fspath__(self) -> str:
         """Return the path of the file."""
@@ -294,7 +222,6 @@ class Store:
             # connection.
             connection = sqlite3.connect(self._file, timeout=SPELL, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
             self._connection = connection
             _OPEN.stores.add(self)
         return self._connection
@@ -354,3 +281,8 @@ class Store:
 def _is_other(error: sqlite3.OperationalError) -> bool:
     """Return whether an error has another cause than a lock that another process holds."""
     return getattr(error, "sqlite_errorcode", 0) & PRIMARY != sqlite3.SQLITE_BUSY
+
+
+def _checksum(*texts: object) -> str:
+    """Return the checksum of a stored run: the first 16 hexadecimal digits of a SHA-256 of its texts."""
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]

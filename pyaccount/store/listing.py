@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.record import OutputRecord, Record
-from pyaccount.execute.sampling.jobs import SHARD
 from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
 from pyaccount.pages.readable import Readable
 
@@ -24,15 +23,12 @@ class RunRecord(Record):
         "the seed that was asked for."
     )
     name: str = Field(description="The name of the document.")
-    seed: int = Field(description="The seed of all of its samples.")
-    started: str = Field(description="When the run was started.")
-    finished: str | None = Field(description="When its certificate was issued; null if the run is unfinished.")
+    finished: str = Field(description="When its certificate was issued.")
     damaged: bool = Field(
         description="Whether what is stored of the run is damaged, that is, not what was written. Then nothing else "
         "is stated about it."
     )
-    samples: int = Field(description="The number of samples that are stored while the run is unfinished.")
-    holds: bool | None = Field(description="Whether the claim was certified; null if the run is unfinished.")
+    holds: bool | None = Field(description="Whether the claim was certified; null if what is stored is damaged.")
     epsilon: float | None = Field(description="The ε of its certificate, an upper bound.")
     delta: float | None = Field(description="The δ of its certificate, an upper bound.")
     noise_multiplier: float | None = Field(description="The σ of its certificate, if all phases have the same.")
@@ -40,7 +36,7 @@ class RunRecord(Record):
 
 
 class RunList(OutputRecord, Readable):
-    """The runs of a store, in the order in which they were started."""
+    """The runs of a store, in the order in which they were finished."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
     kind: Literal["runs"] = Field(description="The kind of this JSON: a list of runs.")
@@ -52,7 +48,7 @@ class RunList(OutputRecord, Readable):
             (
                 (run.id[:12],),
                 (run.name,),
-                (run.started,),
+                (run.finished,),
                 (_state(run),),
                 *(
                     ("",) if value is None else (bound(value, unit, "kept", 5),)
@@ -65,7 +61,7 @@ class RunList(OutputRecord, Readable):
             )
             for run in self.runs
         )
-        headings = ("run", "name", "begun", "state", "ε at most", "δ at most", "σ at most")
+        headings = ("run", "name", "finished", "state", "ε at most", "δ at most", "σ at most")
         table = PageTable((), headings, rows, words=headings[:4])
         blocks: tuple[Block, ...] = (table,) if rows else (Paragraph(("The store has no runs.",)),)
         number = f"{len(rows)} run{'' if len(rows) == 1 else 's'}"
@@ -76,26 +72,22 @@ class RunList(OutputRecord, Readable):
 def _state(run: RunRecord) -> str:
     if run.damaged:
         return "damaged: remove it"
-    state = f"unfinished, {run.samples:,} samples kept" if run.finished is None else "finished"
-    return f"{state}, does not hold" if run.holds is False else state
+    return "holds" if run.holds else "does not hold"
 
 
 def run_list(store: Store) -> RunList:
     """Return all runs of a store. Raises `StoreError` if it cannot be read."""
-    return RunList(pyaccount=1, kind="runs", runs=[_record(store, run) for run in store.runs()])
+    return RunList(pyaccount=1, kind="runs", runs=[_record(run) for run in store.runs()])
 
 
-def _record(store: Store, run: Run) -> RunRecord:
-    certificate = {} if run.certificate is None or run.damaged else json.loads(run.certificate)
+def _record(run: Run) -> RunRecord:
+    certificate = {} if run.damaged else json.loads(run.certificate)
     guarantee = certificate.get("guarantee", {})
     return RunRecord(
         id=run.id,
         name=run.name,
-        seed=run.seed,
-        started=run.started,
         finished=run.finished,
         damaged=run.damaged,
-        samples=store.shards(run.id) * SHARD,
         holds=certificate.get("holds"),
         epsilon=guarantee.get("epsilon"),
         delta=guarantee.get("delta"),

@@ -192,9 +192,8 @@ def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Ce
     from pyaccount.store import kept_in  # few sweeps have a store
 
     with kept_in(how.store, plan.asked or plan.document, None, how.store_errors) as kept:
-        certificate = None if kept is None else kept.finished()
-    if certificate is not None:
-        return certificate, True
+        if kept is not None and kept.finished is not None:
+            return kept.finished, True
     certificate = plan.run(
         threads=how.threads, report=report, executor=how.executor, store=how.store, store_errors=how.store_errors
     )

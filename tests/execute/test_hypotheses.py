@@ -47,9 +47,9 @@ class Recording:
     jobs: list[Job | BalancedJob] = field(default_factory=list)
     local: Local = field(default_factory=lambda: Local(1))
 
-    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+    def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
         self.jobs.append(job)
-        yield from self.local.waves(job, count, remaining, first)
+        yield from self.local.waves(job, count, remaining)
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
         self.jobs.append(job)

@@ -14,7 +14,7 @@ from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Wave
 
 
 class Drawn:
-    """The samples that were drawn so far, by the fingerprints of jobs and their shards."""
+    """The samples that were drawn so far, by jobs, with every bit of their numbers, and their shards."""
 
     def __init__(self) -> None:
         self._waves: dict[tuple[str, int, int], Wave] = {}
@@ -27,13 +27,13 @@ class Drawn:
         run_wave, run_balanced = Job.run, BalancedJob.run
 
         def wave_once(self: Job, first: int, count: int, threads: int, time_limit: float | None) -> Wave:
-            key = (self.fingerprint, first, count)
+            key = (repr(self), first, count)
             if key not in waves:
                 waves[key] = run_wave(self, first, count, threads, time_limit)
             return waves[key]
 
         def balanced_once(self: BalancedJob, count: int, threads: int, time_limit: float | None) -> Balanced:
-            key = (self.fingerprint, count)
+            key = (repr(self), count)
             if key not in balanced:
                 balanced[key] = run_balanced(self, count, threads, time_limit)
             return balanced[key]

@@ -162,9 +162,9 @@ def test_names_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_runs_of_a_store() -> None:
-    numbers: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "samples": 0, "seed": 1}
+    numbers: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0}
     for text in (HOSTILE, "a[/b]"):
-        words: dict[str, Any] = {"id": text, "name": text, "started": text, "finished": text, "versions": {}}
+        words: dict[str, Any] = {"id": text, "name": text, "finished": text, "versions": {}}
         run = RunRecord(**words, **numbers, damaged=False, holds=True)
         printed = RunList(pyaccount=1, kind="runs", runs=[run]).to_text()
         assert_printable(printed)

@@ -98,7 +98,6 @@ def test_waves_are_those_of_this_process_and_come_in_order(executor: Executor) -
     whole = list(Local(1).waves(job(), count, without_limit))
     runner = OnExecutor(executor, Local(1))
     assert list(runner.waves(job(), count, without_limit)) == whole
-    assert list(runner.waves(job(), count, without_limit, first=2 * WAVE)) == whole[2:]
     assert list(runner.waves(job(), 0, without_limit)) == []
     few = runner.waves(job(), 10**6, without_limit)
     assert [next(few), next(few)] == whole[:2]

@@ -1,4 +1,4 @@
-"""The run store: nothing is lost that was kept, nothing is computed twice, and no certificate is another one for it."""
+"""The run store: what was finished is not computed twice, and no certificate is another one for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,12 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
-from made import sampled
-from nightly import NIGHTLY
-from places import ROOT
 from plain_documents import document, one_step
 
 import pyaccount
-from pyaccount import _core, cli
-from pyaccount.errors import StoreError
-from pyaccount.execute.sampling.jobs import (
-    SHARD,
-    WAVE,
-    BalancedJob,
-    Bet,
-    BetTable,
-    Component,
-    Job,
-    Local,
-    Proposal,
-    Sums,
-    Wave,
-)
-from pyaccount.plan.recipe import Recipe, fingerprint
-from pyaccount.store import Store, database, kept, running
-from pyaccount.store.kept import Kept
-from pyaccount.store.spelling import as_json, balanced_of, wave_of
+from pyaccount import cli
+from pyaccount.errors import LimitError, StoreError
+from pyaccount.store import Store, database, running
 
 
 def sampled_document(**changes: Any) -> dict[str, Any]:
@@ -53,145 +33,15 @@ def sampled_document(**changes: Any) -> dict[str, Any]:
     return document(**{**base, **changes})
 
 
-def same(one: str, other: str) -> bool:
-    """Whether certificates are equal, dates aside."""
-    dateless = [
-        {name: value for name, value in json.loads(text).items() if name not in ("created", "content_sha256")}
-        for text in (one, other)
-    ]
-    return dateless[0] == dateless[1]
-
-
-def test_killed_runs_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    """Ten kills, at night twenty, two processes at once, and a disk that is full."""
-    (tmp_path / "document.yaml").write_text(yaml.safe_dump(sampled_document()), encoding="utf-8")
-    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_runs.py"), "document.yaml", "."]
-    program.append("20" if NIGHTLY else "10")
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert all(found["intact"])
-    # What is kept is never less than before, until the run is finished.
-    growing = list(takewhile(lambda kept: kept is not None, found["kept"]))
-    assert growing == sorted(growing)
-    assert max(growing) > 0
-    assert not any(found["kept"][len(growing) :])
-    assert -9 in found["codes"]
-    whole = (tmp_path / "whole" / "first.json").read_text(encoding="utf-8")
-    for name in ("killed/last", "full/later", "fuller/on"):
-        assert same((tmp_path / f"{name}.json").read_text(encoding="utf-8"), whole), name
-    # Both chose one seed, whoever was first.
-    assert found["together"] == [0, 0]
-    one, other = ((tmp_path / "twice" / f"{name}.json").read_text(encoding="utf-8") for name in ("one", "other"))
-    assert same(one, other)
-    # On a full disk a run stops, or goes on, as it was asked.
-    assert found["stopped"] == 1
-    assert "StoreError" in done.stderr
-    assert "runs.db" in done.stderr
-    assert found["went_on"] == 0
-    assert "goes on without it" in (tmp_path / "fuller" / "on.warnings").read_text(encoding="utf-8")
-
-
-class Counting(Local):
-    """Counts what is run."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        object.__setattr__(self, "ran", [])
-
-    def waves(self, job: Any, count: int, remaining: Any, first: int = 0) -> Any:
-        for place, wave in enumerate(super().waves(job, count, remaining, first)):
-            self.ran.append(first + place * WAVE)  # type: ignore[attr-defined]
-            yield wave
-
-
-def job(**changes: Any) -> Job:
-    facts: dict[str, Any] = {
-        "recipe": sampled("renewal", [0.8, 0.4], 9, 3, 0.2, True),
-        "curve": None,
-        "direction": "remove",
-        "proposal": Proposal(0.3, 1.5),
-        "tables": (BetTable(0.5, 50.0, (Bet(0.1, 0.01),)),),
-        "key": (7, 2, 1, 0),
-        **changes,
-    }
-    return Job(**facts)
+def keep(store: Store, run: str) -> None:
+    store.keep(run, name="test", versions="{}", certificate="{}")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
     with Store(tmp_path / "runs.db") as opened:
-        opened.begin("run", name="test", document="{}", versions="{}", seed=7)
+        keep(opened, "run")
         yield opened
-
-
-def test_what_is_kept_is_not_run_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "INTERVAL", 0.0)
-    count, one = 3 * WAVE + 5, job()
-    whole = list(Local(1).waves(one, count, lambda: None))
-    first = Counting()
-    waves = Kept(store, "run", first, "stop").waves(one, count, lambda: None)
-    begun = [next(waves), next(waves)]
-    waves.close()
-    assert first.ran == [0, WAVE]  # type: ignore[attr-defined]
-    second = Counting()
-    found = list(Kept(store, "run", second, "stop").waves(one, count, lambda: None))
-    assert second.ran == [2 * WAVE, 3 * WAVE]  # type: ignore[attr-defined]
-    assert begun + found[2:] == whole
-    third = Counting()
-    assert list(Kept(store, "run", third, "stop").waves(one, count, lambda: None)) == whole
-    assert list(Kept(store, "run", third, "stop").waves(one, count, lambda: None, first=WAVE)) == whole[1:]
-    assert third.ran == []  # type: ignore[attr-defined]
-    # Of another job, and of another run, nothing is kept.
-    list(Kept(store, "run", third, "stop").waves(job(key=(8, 2, 1, 0)), 1, lambda: None))
-    assert third.ran == [0]  # type: ignore[attr-defined]
-
-
-def test_sums_are_kept_to_the_last_bit() -> None:
-    extreme = Wave([[Sums((-0.1, 1e-310), 0.1 + 0.2, float("inf"))]], None)
-    assert wave_of(as_json(extreme)) == extreme
-    counted = job(tables=(), edges=(-2.0, 0.01)).run(0, 3, 1, None)
-    again = wave_of(as_json(counted))
-    assert again.histogram is not None
-    assert counted.histogram is not None
-    assert again.histogram.state() == counted.histogram.state()
-    assert again.histogram.samples == 3 * SHARD
-    assert _core.Inspection.bins(again.histogram) == _core.Inspection.bins(counted.histogram)
-    components = (Component(64, (), 0.0), Component(64, (0.3,), 1.5))
-    balanced = BalancedJob(job().recipe, None, "remove", components, (0.5, 1.0), (1, 1, 1, 0)).run(2, 1, None)
-    assert balanced_of(as_json(balanced)) == balanced
-
-
-def test_fingerprints_tell_jobs_apart() -> None:
-    """By every coordinate, to the last bit; and they are the same in another process."""
-    changes: list[dict[str, Any]] = [
-        {},
-        {"recipe": sampled("renewal", [0.8, np.nextafter(0.4, 1.0).item()], 9, 3, 0.2, True)},
-        {"recipe": sampled("renewal", [0.8, 0.4], 9, 3, 0.2, False)},
-        {"recipe": sampled("users", [0.8, 0.4], 9, 3, 0.2, 1, True)},
-        {"curve": Recipe("ComposedCurve", (0.0, 1.0, (0.5, 0.1), ((0.4, 0.5), (0.0, 0.1))))},
-        {"direction": "add"},
-        {"proposal": Proposal(0.3, 1.5000000001)},
-        {"proposal": Proposal(0.3, 1.5, (), (Component(128, (), 0.0),))},
-        {"tables": (BetTable(0.5, 50.0, (Bet(0.1, 0.02),)),)},
-        {"tables": (BetTable(0.5, 50.0),)},
-        {"key": (7, 2, 2, 0)},
-        {"edges": (0.0, 1.0)},
-    ]
-    found = [job(**one).fingerprint for one in changes]
-    assert len(set(found)) == len(found)
-    assert fingerprint((1, 2), 3) != fingerprint((1,), (2, 3))
-    assert fingerprint("ab", "c") != fingerprint("a", "bc")
-    program = (
-        "from pyaccount.plan.recipe import Recipe, fingerprint\n"
-        "print(fingerprint(Recipe('Sampled.bins', ((0.1, 0.2), 3)), 'x', None, True, -0.0))"
-    )
-    elsewhere = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    assert elsewhere == fingerprint(Recipe("Sampled.bins", ((0.1, 0.2), 3)), "x", None, True, -0.0)
-    with pytest.raises(TypeError, match="no fingerprint"):
-        fingerprint(object())
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
@@ -201,13 +51,47 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
         first = pyaccount.certify(one, store=store)
         assert pyaccount.certify(one, store=store).to_json() == first.to_json()
     with Store(store) as opened:
-        assert [run.finished is not None for run in opened.runs()] == [True, True]
-        assert [opened.shards(run.id) for run in opened.runs()] == [0, 0]
+        assert [json.loads(run.certificate)["holds"] for run in opened.runs()] == [True, True]
     # What is asked differently is another run.
     other = pyaccount.certify(plain, store=store, overrides=["noise.multiplier=2"])
     assert other.data.noise_multiplier == 2.0
     with Store(store) as opened:
         assert len(opened.runs()) == 3
+
+
+def test_an_interrupted_run_leaves_nothing_and_begins_anew(tmp_path: Path) -> None:
+    one = sampled_document(accounting={"tolerance": 0.1, "profile": [], "seed": 3})
+    with pytest.raises(LimitError):
+        pyaccount.certify(one, store=tmp_path / "runs.db", time_limit=0.01)
+    with Store(tmp_path / "runs.db") as opened:
+        assert opened.runs() == []
+    found = pyaccount.certify(one, store=tmp_path / "runs.db")
+    assert found.data.guarantee == pyaccount.certify(one).data.guarantee
+
+
+def test_the_seed_of_a_request_is_part_of_what_was_asked(tmp_path: Path) -> None:
+    plan = pyaccount.compile(one_step(1.0))
+    for seed in (None, 1, 2, 1):
+        plan.run(seed=seed, store=tmp_path / "runs.db")
+    with Store(tmp_path / "runs.db") as opened:
+        assert len(opened.runs()) == 3
+
+
+def test_what_is_finished_first_is_kept(store: Store) -> None:
+    (first,) = store.runs()
+    store.keep("run", name="test", versions="{}", certificate='{"other": 1}')
+    assert store.runs() == [first]
+
+
+def test_a_certificate_that_cannot_be_stored_is_returned_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("runs.db: the store cannot be written: database or disk is full")
+
+    monkeypatch.setattr(Store, "keep", full)
+    with pytest.warns(UserWarning, match="disk is full; the run goes on without it"):
+        assert pyaccount.certify(document(privacy__epsilon="solve"), store=tmp_path / "runs.db").holds
 
 
 def test_what_a_time_limit_left_out_is_computed_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,15 +161,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pyaccount.certify(one, store=path)
 
 
-def test_what_was_changed_is_not_believed(tmp_path: Path, store: Store) -> None:
-    list(Kept(store, "run", Local(1), "stop").waves(job(), 4, lambda: None))
-    with sqlite3.connect(store.path) as connection:
-        assert connection.execute("UPDATE waves SET sums = replace(sums, '1', '2')").rowcount == 1
-    with pytest.raises(StoreError, match="are damaged; remove that run"):
-        list(Kept(store, "run", Local(1), "stop").waves(job(), 4, lambda: None))
-    with pytest.warns(UserWarning, match="goes on without it"):
-        found = list(Kept(store, "run", Local(1), "continue").waves(job(), 4, lambda: None))
-    assert found == list(Local(1).waves(job(), 4, lambda: None))
+def test_what_was_changed_is_not_believed(tmp_path: Path) -> None:
     path, one = tmp_path / "other.db", document(privacy__epsilon="solve")
     pyaccount.certify(one, store=path)
     with sqlite3.connect(path) as connection:
@@ -324,15 +200,6 @@ def test_another_processs_lock_is_waited_for_and_no_longer(store: Store, monkeyp
     other.close()
 
 
-def test_a_run_that_is_removed_meanwhile_keeps_nothing(store: Store) -> None:
-    waves = Kept(store, "run", Local(1), "stop").waves(job(), 2 * WAVE, lambda: None)
-    next(waves)
-    store.remove(["run"])
-    list(waves)
-    assert store.runs() == []
-    assert store.shards("run") == 0
-
-
 # ---- what lists it
 
 
@@ -355,7 +222,7 @@ def test_the_command_lists_shows_and_removes(tmp_path: Path, monkeypatch: pytest
         assert type(runs(*words).exception).__name__ == "UsageError", words
 
 
-@pytest.mark.parametrize("column", ["certificate", "seed"])
+@pytest.mark.parametrize("column", ["certificate", "versions", "checksum"])
 def test_a_damaged_run_is_listed_and_removed_and_harms_no_other(column: str, tmp_path: Path) -> None:
     for sigma in (1.0, 2.0):
         pyaccount.certify(one_step(sigma), store=tmp_path / "runs.db")
@@ -381,7 +248,7 @@ def test_processes_may_make_one_store_together(tmp_path: Path) -> None:
         "import sys; from pyaccount.store import Store\n"
         "for k in range(20):\n"
         "    with Store(f'{sys.argv[1]}/{k}.db') as store:\n"
-        "        store.begin('run', name='x', document='{}', versions='{}', seed=1)\n"
+        "        store.keep('run', name='x', versions='{}', certificate='{}')\n"
     )
     opening = [
         subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stderr=subprocess.PIPE, text=True)

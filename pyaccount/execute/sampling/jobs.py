@@ -1,21 +1,21 @@
-"""Jobs: what is drawn, as data. They are run in waves of shards, here or in another process, or taken from a store.
+"""Jobs: what is drawn, as data. They are run in waves of shards, here or in another process.
 
 A job is a function of its coordinates and of nothing else: every run of a wave of it gives the same sums, bit for bit,
-with any number of threads and on any machine with the same core. So a wave may be taken from a store of earlier runs,
-or be run by another process. A `Runner` decides that.
+with any number of threads and on any machine with the same core. So a wave may be run by another process. A `Runner`
+decides that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict
 
 from pyaccount import _core
-from pyaccount.plan.recipe import Recipe, fingerprint
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
+    from pyaccount.plan.recipe import Recipe
     from pyaccount.plan.sampled import SampledMechanism
 
 SHARD: int = _core.SHARD_SIZE
@@ -227,24 +227,6 @@ class Job:
             )
         return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)
 
-    @property
-    def fingerprint(self) -> str:
-        """A hash that is equal for jobs with the same sums and differs for all other jobs."""
-        proposal = self.proposal
-        components = tuple((one.share, one.parameters, one.number) for one in proposal.components)
-        tables = tuple(
-            (t.epsilon, t.weight_bound, tuple((bet.threshold, bet.fraction) for bet in t.bets)) for t in self.tables
-        )
-        drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
-        if proposal.log_sobolev is not None:
-            shape = (proposal.log_sobolev.size, proposal.log_sobolev.exponent, proposal.log_sobolev.moment)
-            return fingerprint("shards", self.recipe, self.curve, drawn, shape)
-        if proposal.replicas is None:
-            return fingerprint("shards", self.recipe, self.curve, drawn)
-        order, block, most_busy = astuple(proposal.replicas)
-        further = (block, most_busy) if most_busy else (block,) if block else ()
-        return fingerprint("shards", self.recipe, self.curve, drawn, order, *further)
-
 
 @dataclass(frozen=True)
 class BalancedJob:
@@ -272,21 +254,15 @@ class BalancedJob:
         )
         return Balanced(*found)
 
-    @property
-    def fingerprint(self) -> str:
-        """A hash that is equal for jobs with the same sums and differs for all other jobs."""
-        components = tuple((one.share, one.parameters, one.number) for one in self.components)
-        return fingerprint("balanced", self.recipe, self.curve, self.direction, components, self.epsilons, self.key)
-
 
 class Runner(Protocol):
     """Runs jobs. Results do not depend on which runner it is."""
 
-    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
-        """Yield the waves of shards `first`, …, `count` − 1 in order.
+    def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
+        """Yield the waves of shards 0, …, `count` − 1 in order.
 
-        Each has the shards of a wave of its proposal, except the last; `first` must be where a wave begins. A caller
-        that needs no more closes the iterator, which ends the work in progress.
+        Each has the shards of a wave of its proposal, except the last. A caller that needs no more closes the iterator,
+        which ends the work in progress.
         """
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
@@ -299,9 +275,9 @@ class Local:
 
     threads: int = 0
 
-    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+    def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
         """Yield the waves, each of which is run when it is asked for."""
-        for start, some in pieces(job, count, first):
+        for start, some in pieces(job, count):
             yield job.run(start, some, self.threads, remaining())
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
@@ -309,9 +285,9 @@ class Local:
         return job.run(count, self.threads, remaining())
 
 
-def pieces(job: Job, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
+def pieces(job: Job, count: int) -> Iterator[tuple[int, int]]:
     """Yield the first shard of each wave of a job, and its number of shards."""
-    start = first
+    start = 0
     while start < count:
         few = job.first_waves is not None and start < 2 * job.first_waves
         wave = job.first_waves if few and job.first_waves else job.proposal.wave
