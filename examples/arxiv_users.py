@@ -28,6 +28,7 @@ from rich.table import Table
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 import pyaccount
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.forecast import forecast
 from pyaccount.plan.matrices import strategy
 
@@ -91,7 +92,7 @@ def documents(row: str, epsilon: float) -> list[dict[str, Any]]:
 def estimated_error(document: dict[str, Any]) -> float:
     """The mean square error of prefix sums, with the noise that the pilot estimates."""
     plan = pyaccount.compile(document)
-    sigma = forecast(plan).noise_multiplier
+    sigma = forecast(plan, RunOptions()).noise_multiplier
     assert sigma is not None
     return sigma * sigma * strategy(plan.document, plan.document.bodies[0]).error.mean_square
 

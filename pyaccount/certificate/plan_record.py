@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,7 @@ from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
-    from pyaccount.execute.forecast import Price
+    from pyaccount.execute import Estimated
     from pyaccount.plan.amplification import AmplificationPlan
     from pyaccount.plan.compiled import CompiledDocument
 
@@ -33,7 +32,6 @@ class CostRecord(Record):
     compositions: int = Field(description="Compositions.")
     evaluations: int = Field(description="The number of points at which the profile of a round is evaluated.")
     transform_length: int = Field(description="The length of the Fourier transforms; 0 if none is needed.")
-    seconds: NonNegative = Field(description="The time on two cores, in seconds.")
 
 
 class EstimatedDirection(Record):
@@ -48,16 +46,13 @@ class EstimatedDirection(Record):
 
 
 class OfferRecord(Record):
-    """A possible value of the blank, and the expected cost of its tests on this machine."""
+    """A possible value of the blank, and the expected cost of its tests."""
 
     value: NonNegative = Field(description="The value of the blank.")
     distance: NonNegative = Field(
         description="How far it is above the value that the pilot estimated, as a relative distance."
     )
     samples_estimate: NonNegative = Field(description="The number of samples that its tests are expected to take.")
-    seconds_estimate: NonNegative = Field(
-        description="The time that its tests are expected to take on this machine, in seconds."
-    )
 
 
 class CandidateRecord(Record):
@@ -78,27 +73,24 @@ class CandidateRecord(Record):
         description="The squared error under the workload of the document, which is compared; null if the document "
         "has no workload."
     )
-    seconds_estimate: NonNegative | None = Field(
-        description="The time to test it, in seconds; null if no test would accept it."
-    )
 
 
 class ForecastRecord(Record):
     """What the certificate is expected to cost and to state. None of this is a guarantee."""
 
-    seconds_estimate: NonNegative = Field(description="The time for the whole certificate on this machine, in seconds.")
-    stages: dict[str, NonNegative] = Field(description="The same time by stage, in seconds.")
     epsilon: NonNegative | None = Field(description="The ε at which δ is estimated; null if nothing is sampled.")
     blank_estimate: NonNegative | None = Field(
         description="The value of the blank; null for a claim, and if nothing is sampled."
     )
     directions: list[EstimatedDirection] = Field(description="The estimates for each direction that is sampled.")
-    trade: list[OfferRecord] = Field(description="Values of the blank that trade width for time, the cheapest first.")
+    trade: list[OfferRecord] = Field(
+        description="Values of the blank that trade width for samples, the cheapest first."
+    )
     draws: list[str] = Field(
         description="Where the tests draw their samples from, in words; empty if nothing is tested."
     )
     candidates: list[CandidateRecord] = Field(description="The candidates of a choice; empty if there is no choice.")
-    cheaper: list[str] = Field(description="Ways to compute the certificate that take less time, in words.")
+    cheaper: list[str] = Field(description="Ways to compute the certificate that take fewer samples, in words.")
 
 
 class PlanRecord(OutputRecord):
@@ -122,7 +114,7 @@ class PlanRecord(OutputRecord):
     )
     sampling_cost: list[str] = Field(description="The cost of sampling, in words; empty if nothing is sampled.")
     forecast: ForecastRecord | None = Field(
-        description="The expected cost and the estimates; null without `pyaccount plan --estimate`."
+        description="The estimates and the expected samples; null without `pyaccount plan --estimate`."
     )
     document: dict[str, Any] = Field(description="The document as data.")
     document_sha256: str = Field(description="The hash of the document.")
@@ -149,8 +141,8 @@ class AmplificationPlanRecord(OutputRecord):
     )
 
 
-def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecord:
-    """Return a plan as data, with its price and the pilot's estimates if `price` is given."""
+def plan_record(plan: CompiledDocument, estimated: Estimated | None = None) -> PlanRecord:
+    """Return a plan as data, with the pilot's estimates if they are given."""
     asked = plan.asked or plan.document
     estimate = None if plan.sampled else composing_cost(plan)
     return PlanRecord(
@@ -166,20 +158,18 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
         reductions=[PlannedReduction(**one.stated(), assumptions=list(one.assumptions)) for one in plan.reductions],
         cost=None if estimate is None else CostRecord(**asdict(estimate)),
         sampling_cost=sampling_cost(plan) if plan.sampled else [],
-        forecast=None if price is None else _forecast(price),
+        forecast=None if estimated is None else _forecast(estimated),
         document=asked.to_mapping(),
         document_sha256=asked.sha256,
         versions=versions(),
     )
 
 
-def _forecast(price: Price) -> ForecastRecord:
+def _forecast(estimated: Estimated) -> ForecastRecord:
     from pyaccount.execute.sampling.forecast import cheaper  # needed only for estimates
 
-    pilot = price.sampled
+    plan, pilot = estimated
     return ForecastRecord(
-        seconds_estimate=price.seconds,
-        stages=price.stages,
         epsilon=None if pilot is None else pilot.epsilon,
         blank_estimate=None if pilot is None else pilot.pilot_value,
         directions=[]
@@ -195,12 +185,7 @@ def _forecast(price: Price) -> ForecastRecord:
         ],
         trade=[]
         if pilot is None or pilot.pilot_value is None
-        else [
-            OfferRecord(
-                value=one.value, distance=one.distance, samples_estimate=one.samples, seconds_estimate=one.seconds
-            )
-            for one in pilot.trade
-        ],
+        else [OfferRecord(value=one.value, distance=one.distance, samples_estimate=one.samples) for one in pilot.trade],
         candidates=[
             CandidateRecord(
                 matrix=one.matrix,
@@ -209,13 +194,12 @@ def _forecast(price: Price) -> ForecastRecord:
                 relative_error_estimate=one.relative_error,
                 noise_multiplier_estimate=one.noise_multiplier,
                 prefix_sum_mse_estimate=one.prefix_sum_mse,
-                workload_error_estimate=one.squared_error if has_workload(price.plan.document) else None,
-                seconds_estimate=one.seconds if one.seconds is not None and math.isfinite(one.seconds) else None,
+                workload_error_estimate=one.squared_error if has_workload(plan.document) else None,
             )
-            for one in price.plan.considered
+            for one in plan.considered
         ],
         draws=[] if pilot is None else list(pilot.draws),
-        cheaper=[] if pilot is None else list(cheaper(price.plan, pilot)),
+        cheaper=[] if pilot is None else list(cheaper(plan, pilot)),
     )
 
 

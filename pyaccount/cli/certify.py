@@ -229,7 +229,7 @@ def hand_over_certificate(
 @click.option(
     "--estimate",
     is_flag=True,
-    help="Run a small part of the computation to estimate the time on this machine, δ, and the value of the blank.",
+    help="Draw a few samples to estimate δ, the value of the blank, and how many samples the tests will take.",
 )
 @threads_option(" for --estimate")
 @format_option("the plan")
@@ -258,12 +258,12 @@ def plan(
     compiled = compile_document(loaded)
     estimates = None
     if estimate:
-        from pyaccount.execute.forecast import price
-        from pyaccount.execute.options import RunOptions
+        from pyaccount.execute import RunOptions
+        from pyaccount.execute import estimate as estimate_of
         from pyaccount.execute.progress import silent
 
         with progress(quiet=False) as report:
-            estimates = price(compiled, RunOptions(threads=threads, report=report or silent))
+            estimates = estimate_of(compiled, RunOptions(threads=threads, report=report or silent))
 
     def as_json(_: str = "json") -> str:
         from pyaccount.certificate.plan_record import plan_record

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.document import Document
     from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds
 
@@ -189,6 +190,27 @@ def settle(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     """Return the plan with its choices made and its matrix found. Computes nothing else. Raises the errors of `run`."""
     with options.begun(plan.document) as begun:
         return _settled(plan, begun)[0]
+
+
+class Estimated(NamedTuple):
+    """A plan with its choices made, and the pilot's estimates if its mechanism is sampled."""
+
+    plan: CompiledDocument
+    forecast: Forecast | None
+
+
+def estimate(plan: CompiledDocument, options: RunOptions) -> Estimated:
+    """Make the choices of a plan, and estimate what its certificate will state. None of it is a guarantee.
+
+    Raises the errors of `run`.
+    """
+    with options.begun(plan.document) as begun:
+        plan, settled = _settled(plan, begun)
+        if not plan.sampled:
+            return Estimated(plan, None)
+        from pyaccount.execute.sampling.forecast import forecast  # that room imports this one's engine
+
+        return Estimated(plan, forecast(plan, settled))
 
 
 def _settled(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, RunOptions]:

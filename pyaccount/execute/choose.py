@@ -11,8 +11,7 @@ the certificate draws other samples.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, LimitError
@@ -33,14 +32,7 @@ if TYPE_CHECKING:
 PRECISION, SHARDS = 3e-3, 8
 
 
-@dataclass(slots=True)
-class Pricing:
-    """A request to price each candidate's tests too; `seconds` is the total time that planning the tests took."""
-
-    seconds: float = 0.0
-
-
-def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None = None) -> CompiledDocument:
+def choose(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     """Return the plan of the best candidate, with the list of the candidates considered.
 
     All candidates share the time limit. Raises `DocumentError` if none reaches the target, `LimitError`.
@@ -66,10 +58,10 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
 
                     with during("optimising the matrix"):
                         compiled = optimise(compiled, options)
-                if compiled.searched is not None and pricing is None:
-                    sigma, seconds = compiled.searched.found.noise_multiplier, None
+                if compiled.searched is not None:
+                    sigma = compiled.searched.found.noise_multiplier
                 else:
-                    sigma, seconds = _noise(compiled, replace(options, report=silent), pricing)
+                    sigma = _noise(compiled, replace(options, report=silent))
         except LimitError as error:
             error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
             raise
@@ -80,7 +72,7 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
         body = compiled.document.bodies[0]
         relative = errors.squared_error / body.sampler.batch_share(body) ** 2 if chosen else None
         found = Considered(
-            str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, seconds, chosen, relative
+            str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, chosen, relative
         )
         considered.append(found)
         if best is None or found.compared < best[0]:
@@ -104,25 +96,18 @@ def _candidate_words(one: Considered) -> str:
     return f"{matrix}: squared error near {one.squared_error:.4g}, an estimate"
 
 
-def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None) -> tuple[float, float | None]:
-    """Return the approximate σ that a candidate needs, and the seconds to certify it (None for samples without pricing)."""
+def _noise(plan: CompiledDocument, options: RunOptions) -> float:
+    """Return the approximate σ that a candidate needs."""
     if plan.sampled:
         from pyaccount.execute.sampling.budget import take_claim
         from pyaccount.execute.sampling.calibrate import pilot_noise
         from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
-        from pyaccount.execute.sampling.forecast import tests_price
         from pyaccount.execute.sampling.session import open_session
 
         session = open_session(plan, options)
         take_claim(session)
         delta = number(session.plan.document.privacy.delta) * (1.0 - FAILURE_SHARE)
         sigma, _ = pilot_noise(session, delta, precision=PRECISION, shards=SHARDS)
-        if pricing is None:
-            return sigma, None
-        began = time.monotonic()
-        seconds = tests_price(session, sigma)
-        pricing.seconds += time.monotonic() - began
-        return sigma, seconds
+        return sigma
     engine = Engine(threads=options.threads, time_limit=options.remaining)
-    began = time.monotonic()
-    return float(solve(plan, engine, options.report).value), time.monotonic() - began
+    return float(solve(plan, engine, options.report).value)

@@ -46,8 +46,6 @@ class Considered:
     prefix_sum_mse: float
     #: The error that is compared: the squared error under the workload; `prefix_sum_mse` if the document has no workload.
     squared_error: float
-    #: Seconds that certifying it would take on this machine, if that was asked for; for a sampled one, those of its tests.
-    seconds: float | None = None
     #: The sampler's fields that were to be chosen, by key. Batches may then differ in size, so `relative_error` is compared: the
     #: squared error over the square of the share of the records in a batch, which is the error of means up to a common factor.
     chosen: tuple[tuple[str, int], ...] = ()

@@ -29,7 +29,6 @@ class Reduction:
     tight: bool
     remark: str | None
     assumptions: tuple[str, ...]
-    components: int
     #: The two data sets that give the lower bound, and what is observed of which rounds; None if the pair is attained.
     lower_end: str | None = None
 

@@ -214,7 +214,7 @@ def test_plans_say_what_is_done(tmp_path: Any, capsys: pytest.CaptureFixture[str
     path.write_text(json.dumps(document(body(SAMPLED, 0.1, 10, 1.2, count=2), LAPLACE)))
     assert cli.run(["plan", str(path)]) == 0
     shown = capsys.readouterr().out
-    for words in ("phases[0]", "phases[1]", "weighed", "2 × 10", "one sample takes"):
+    for words in ("phases[0]", "phases[1]", "weighed", "2 × 10", "fewer samples"):
         assert words in shown
     assert cli.run(["plan", str(path), "--estimate"]) == 0
     assert "not a guarantee" in capsys.readouterr().out

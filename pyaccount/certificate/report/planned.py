@@ -20,18 +20,18 @@ from pyaccount.pages.page import (
     exact,
 )
 from pyaccount.plan.common import length_text
-from pyaccount.plan.cost import composing_cost, duration, sampling_cost
+from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
-    from pyaccount.execute.forecast import Price
+    from pyaccount.execute import Estimated
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.amplification import AmplificationPlan
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def plan_page(plan: CompiledDocument, price: Price | None = None) -> Page:
-    """Return the page of a plan, with its price and the pilot's estimates if `price` is given."""
+def plan_page(plan: CompiledDocument, estimated: Estimated | None = None) -> Page:
+    """Return the page of a plan, with the pilot's estimates if they are given."""
     facts = [Fact("question", (plan.question,))]
     if len(plan.candidates) > 1 or (plan.asked is not None and plan.asked.choices):
         facts.append(Fact("choice", (f"{len(plan.candidates)} candidates are compared; this plan is of the first",)))
@@ -47,8 +47,8 @@ def plan_page(plan: CompiledDocument, price: Price | None = None) -> Page:
         PageSection("plan", "How it will be computed", (FactList(tuple(facts)),)),
         PageSection("theorems", "Theorems that will be used", tuple(_theorems(plan))),
     ]
-    if price is not None:
-        sections.append(PageSection("price", "Price and estimates: none is a guarantee", tuple(_price(price))))
+    if estimated is not None:
+        sections.append(PageSection("estimates", "Estimates: none is a guarantee", tuple(_estimates(estimated))))
     return Page("Plan", plan.document.name, tuple(sections), origins=ORIGINS)
 
 
@@ -74,7 +74,7 @@ def _composing(plan: CompiledDocument) -> str:
         if cost.transform_length
         else ""
     )
-    return f"about {cost.compositions} compositions{size}: roughly {cost.seconds:.2g} s on two cores"
+    return f"about {cost.compositions} compositions{size}"
 
 
 def _theorems(plan: CompiledDocument) -> list[Entry]:
@@ -96,24 +96,21 @@ def _theorems(plan: CompiledDocument) -> list[Entry]:
     return entries
 
 
-def _price(price: Price) -> list[Block]:
-    blocks: list[Block] = [_candidates(price)] if price.plan.considered else []
-    stages = ", ".join(f"{name} {duration(seconds)}" for name, seconds in price.stages.items())
-    facts = [Fact("price", (f"about {duration(price.seconds)} on this machine: {stages}",))]
-    if price.sampled is not None:
-        facts += _forecast(price.plan, price.sampled)
+def _estimates(estimated: Estimated) -> list[Block]:
+    plan, forecast = estimated
+    blocks: list[Block] = [_candidates(plan)] if plan.considered else []
+    facts = [Fact("samples", ("none: rounds are composed",))] if forecast is None else _forecast(plan, forecast)
     return [*blocks, FactList(tuple(facts))]
 
 
-def _candidates(price: Price) -> PageTable:
-    considered = price.plan.considered
-    workload = has_workload(price.plan.document)
+def _candidates(plan: CompiledDocument) -> PageTable:
+    considered = plan.considered
+    workload = has_workload(plan.document)
     relative = any(one.chosen for one in considered)
     headings = (
         *("matrix", "bands", "σ near", "prefix-sum MSE near"),
         *(["workload's error near"] if workload else []),
         *(["error relative to the batch near"] if relative else []),
-        "tests take about",
     )
     rows: list[tuple[Content, ...]] = []
     for one in considered:
@@ -125,10 +122,9 @@ def _candidates(price: Price) -> PageTable:
                 (exact(one.bands, "bands", "document"),),
                 (estimate(one.noise_multiplier, "clip norms", "pilot"),),
                 *((estimate(error, "squared clip norms", "pilot"),) for error in errors),
-                ("" if one.seconds is None else duration(one.seconds),),
             )
         )
-    return PageTable(("Candidates, by estimates.",), headings, tuple(rows), words=("matrix", "tests take about"))
+    return PageTable(("Candidates, by estimates.",), headings, tuple(rows), words=("matrix",))
 
 
 def _forecast(plan: CompiledDocument, forecast: Forecast) -> list[Fact]:
@@ -155,12 +151,12 @@ def _forecast(plan: CompiledDocument, forecast: Forecast) -> list[Fact]:
             seen = ("δ near ", estimate(one.value, "probability", "pilot"), " ± ", error, " (standard error)")
         facts.append(Fact(f"estimate, {direction}", seen, where))
     if forecast.pilot_value is not None and forecast.trade:
-        offers = "; ".join(f"{name} = {one.value:.4g} in {duration(one.seconds)}" for one in forecast.trade)
-        facts.append(Fact("trade", (offers,), ("time of the tests alone; accounting.tolerance says how far they go",)))
+        offers = "; ".join(f"{name} = {one.value:.4g} with {one.samples:.2g} samples" for one in forecast.trade)
+        facts.append(Fact("trade", (offers,), ("accounting.tolerance says how far the tests go",)))
     facts += [Fact("samples", (line,)) for line in forecast.draws]
-    if "moments" in forecast.stages:
+    if plan.document.accounting.method == "renyi":
         facts.append(Fact("tests", ("none: moments prove what is asked",)))
-    elif "tests" not in forecast.stages and forecast.ends_at is None:
+    elif not forecast.draws and forecast.ends_at is None:
         facts.append(Fact("tests", ("none: what holds without samples is enough, or the claim looks false",)))
     facts += [Fact("cheaper", (line,)) for line in cheaper(plan, forecast)]
     return facts

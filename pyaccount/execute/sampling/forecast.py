@@ -1,34 +1,28 @@
-"""Estimate, before anything is certified, δ, the blank, and how long the certificate takes here. Never a guarantee.
+"""Estimate, before anything is certified, δ, the blank, and the samples that the tests will take. Never a guarantee.
 
-The pilot runs as it would for the certificate, and is timed. Every test that the fixed sequence would reach is planned
-but not run. Its price is the number of samples that it is expected to take, times the time that this machine has just
-taken for samples of the same proposal.
+The pilot runs as it would for the certificate. Every test that the fixed sequence would reach is planned but not run.
+Its price is the number of samples that it is expected to take.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.execute.sampling.betting_choice import BLOCKS, CHAIN, FIRST, MOST_SAMPLED, Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import BLOCKS, FIRST, MOST_SAMPLED, Claim, choose_betting
 from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import composed_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
-from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_claim
+from pyaccount.execute.sampling.error_probability import Acceptance, of_claim
 from pyaccount.execute.sampling.estimates import stated_estimates
-from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
-from pyaccount.execute.sampling.jobs import SHARD, BetTable, Replicas
-from pyaccount.execute.sampling.moments import chernoff
+from pyaccount.execute.sampling.jobs import SHARD, Replicas
 from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain_proposal
-from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.plan.common import default_profile, number
-from pyaccount.plan.cost import duration
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,16 +36,10 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: A search for σ by moments takes this many times as long as the moments at one σ.
-CHAINS = 4.0
-#: The distances above the pilot's value at which the width and the time of a certificate are compared.
+#: The distances above the pilot's value at which the width and the samples of a certificate are compared.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
-#: The shards of an estimate, the most if it has too few effective samples, and those that measure the pace.
-SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, (8, 32)
-#: The pace is measured a second time, with more shards, if the first ones took fewer seconds than this.
-PACE_SECONDS = 0.3
-#: The estimates of a profile take this many times as long as a fourth of their samples: the search is the same.
-AFRESH = 2.5
+#: The shards of an estimate, and the most if it has too few effective samples.
+SHARDS, MOST_SHARDS = 64, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +50,11 @@ class Priced:
     value: float
     #: The expected samples; infinite if no test would accept the value.
     samples: float
-    #: The seconds of the tests alone.
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The pilot's estimates, and the price of the certificate."""
+    """The pilot's estimates, and the expected samples of the tests."""
 
     #: The ε at which δ is estimated.
     epsilon: float
@@ -76,15 +62,13 @@ class Forecast:
     blank: str | None
     pilot_value: float | None
     estimates: dict[Direction, Estimate]
-    #: The seconds of each stage on this machine, in their order.
-    stages: dict[str, float]
     #: Values of the blank with the price of their tests, from the cheapest on.
     trade: tuple[Priced, ...] = ()
     #: The distance at which the fixed-sequence test is expected to end; None for a claim, or if no test would accept.
     ends_at: float | None = None
     #: Where the last tests' samples come from, in words, and why not from a power of the likelihood ratio.
     draws: tuple[str, ...] = ()
-    #: The σ that cyclic Poisson sampling with the same separation would need; that composes, in seconds.
+    #: The σ that cyclic Poisson sampling with the same separation would need, which composes.
     cyclic_noise: float | None = None
 
     @property
@@ -109,25 +93,20 @@ class _Pricing:
 
     session: Session
     search: GridSearch
-    pace: _Pace
     known: dict[tuple[float, tuple[Direction, ...] | None], Priced] = field(default_factory=dict)
     #: The tests planned last, by direction.
     last: dict[Direction, list[_ExpectedTest]] = field(default_factory=dict)
-    #: The seconds that planning took for each value; certifying will take their mean for each value again.
-    planning: list[float] = field(default_factory=list)
 
     def at(self, distance: float, directions: tuple[Direction, ...] | None = None) -> Priced:
         """Return the expected price of tests at this distance above the pilot's value, in all directions or in some."""
         key = (distance, directions)
         if key not in self.known:
-            began = time.monotonic()
             value = self.search.pilot_value * (1.0 + distance)
             tests = _planned(self.session, *self.search.claim(value), directions)
-            self.planning.append(time.monotonic() - began)
             for direction in {one.direction for one in tests}:
                 self.last[direction] = [one for one in tests if one.direction == direction]
             samples = sum(one.samples for one in tests) if tests else math.inf
-            self.known[key] = Priced(distance, value, samples, self.pace.seconds(tests))
+            self.known[key] = Priced(distance, value, samples)
         return self.known[key]
 
     def sequence(self) -> tuple[list[Priced], float | None]:
@@ -145,49 +124,12 @@ class _Pricing:
             one = self.at(distance, once.further if served and once is not None else None)
             if once is not None and not tested:
                 below = self.at(once.distance, once.directions)
-                one = replace(one, samples=one.samples + below.samples, seconds=one.seconds + below.seconds)
+                one = replace(one, samples=one.samples + below.samples)
             budget = self.search.budget(grid, distance, {each.distance: each.samples for each in tested})
             if not math.isfinite(one.samples) or (budget is not None and one.samples > budget):
                 break
             tested.append(one)
         return tested, tested[-1].distance if tested else None
-
-
-class _Pace:
-    """Measures the seconds for a sample of a test on this machine, once for all proposals that take the same work."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self._known: dict[tuple[Direction, str, Replicas | int], float] = {}
-
-    def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
-        """Return the seconds for a sample from a proposal; for a mixture they depend on the number of components."""
-        kind = "mean" if proposal.log_sobolev else "power" if proposal.replicas else "mixture"
-        key = (direction, kind, proposal.replicas or len(proposal.components))
-        if key not in self._known:
-            self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
-        return self._known[key]
-
-    def seconds(self, tests: Sequence[_ExpectedTest]) -> float:
-        """Return the expected seconds of tests; infinite if there are none, since then no test would accept."""
-        if not tests:
-            return math.inf
-        return sum(one.samples * self.of(one.mechanism, one.direction, one.epsilon, one.proposal) for one in tests)
-
-    def _taken(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
-        for shards in PACE_SHARDS:
-            began = time.monotonic()
-            self.session.sampler.run(
-                mechanism,
-                direction,
-                proposal,
-                [BetTable(epsilon, math.inf)],
-                self.session.sampler.stream("pilot", shards),
-            )
-            seconds = time.monotonic() - began
-            if seconds > PACE_SECONDS:
-                break
-        return seconds / (shards * SHARD)
 
 
 def _planned(
@@ -221,35 +163,25 @@ def _planned(
 
 
 def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
-    """Estimate the blank, δ at the document's ε, and the price of the certificate.
+    """Estimate the blank, δ at the document's ε, and the samples of the tests.
 
     The plan's mechanism must be sampled, and its choices made. Raises as `execute_sampled` does.
     """
     stated = plan.document.accounting.seed
     session = open_session(plan, replace(options, seed=secrets.randbits(64) if stated is None else stated))
-    began = time.monotonic()
     take_claim(session)
     document = session.plan.document
     search = _search(session)
     at, epsilon, acceptance = search.claim(search.pilot_value)
     mechanism = session.mechanism(at)
     session.sampler.stage("pilot")
-    first = session.estimate(mechanism, epsilon)
-    stages = {"pilot": time.monotonic() - began}
-    pace = _Pace(session)
-    pricing = _Pricing(session, search, pace)
+    session.estimate(mechanism, epsilon)
+    pricing = _Pricing(session, search)
     claim = document.blank is None
     covered = claim and search.fallback <= acceptance.delta
     asked = document.accounting.method == "renyi"
-    if asked:
-        began = time.monotonic()
-        moments_of(session, at).least(lambda order, log: chernoff(order, log, epsilon))
-        stages["moments"] = (CHAINS if plan.blank else 1.0) * (time.monotonic() - began)
     tested, ends = ([], None) if covered or asked else pricing.sequence()
     draws = tuple(_draws_of(session, pricing.last)) if tested else ()
-    planning = sum(pricing.planning) / max(len(pricing.planning), 1)
-    if tested:
-        stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
     offered = (
         ()
         if claim or asked or search.pilot_value <= 0.0
@@ -258,28 +190,16 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     # A tested value is listed with its price in the sequence, which does not repeat the one test of a direction.
     priced = {distance: pricing.at(distance) for distance in offered} | {one.distance: one for one in tested}
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
-    # In addition to the guarantee: lower ends, histograms from up to three proposals, and estimates of every point.
-    accepted = tested[-1].samples if tested else 0.0
-    stages |= _evidence_price(mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
         blank=None if document.blank is None else str(document.blank[-1]),
         pilot_value=None if claim else search.pilot_value,
         estimates=_stated(session, mechanism, epsilon),
-        stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
         draws=draws,
         cyclic_noise=_cyclic(session),
     )
-
-
-def tests_price(session: Session, sigma: float) -> float:
-    """Return the seconds for the tests of a candidate, at the tolerance above its σ; infinite if none would accept."""
-    plan = session.plan
-    epsilon = number(plan.document.privacy.epsilon)
-    filled = plan.at(sigma * (1.0 + plan.tolerance))
-    return _Pace(session).seconds(_planned(session, filled, epsilon, of_claim(plan.document, STARTS)))
 
 
 def _search(session: Session) -> GridSearch:
@@ -306,33 +226,6 @@ def _stated(session: Session, mechanism: SampledMechanism, epsilon: float) -> di
     }
 
 
-def _evidence_price(
-    mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate], accepted: float, pace: _Pace
-) -> dict[str, float]:
-    """Return the seconds of the lower ends and the profile: bounds by the pace, estimates by a fourth of their samples.
-
-    Histograms, and the bets on lower ends, use samples from a single law.
-    """
-    session = pace.session
-    single = [pace.of(mechanism, one, epsilon, estimate.proposal.single) for one, estimate in estimates.items()]
-    drawn = profile_shards(round(min(accepted, 1e15)))
-    ways = 1 if mechanism.lower is None else 2
-    lower = sum((8 + drawn) * each for each in single)
-    histograms = drawn * sum(
-        ways * (2 if one.proposal.mean_scale in (0.0, 1.0) else 3) * each
-        for one, each in zip(estimates.values(), single, strict=True)
-    )
-    epsilons = session.plan.document.accounting.profile
-    epsilons = default_profile(epsilon) if epsilons is None else epsilons
-    stages = {"lower ends": lower * SHARD}
-    if epsilons:
-        began = time.monotonic()
-        for direction in mechanism.directions:
-            stated_estimates(session.estimator, mechanism, direction, epsilons, (SHARDS // 4, SHARDS // 4))
-        stages["profile"] = histograms * SHARD + AFRESH * (time.monotonic() - began)
-    return stages
-
-
 def _draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
     """Say for each direction where its tests draw samples from, and why not from a power of the likelihood ratio."""
     for direction, tests in planned.items():
@@ -352,8 +245,8 @@ def _draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -
         else:
             replicas, (states, work) = chosen
             yield (
-                f"remove: {_power(replicas)} needs a chain of {states} states, which "
-                f"takes about {duration(1e-9 * CHAIN * work)} on one core; that is expected to cost more than it saves"
+                f"remove: {_power(replicas)} needs a chain of {states} states, {work:.2g} in all its steps; that is expected to "
+                "cost more than it saves"
             )
 
 
@@ -390,12 +283,12 @@ def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:
     sampler = plan.document.bodies[0].sampler
     if found.cyclic_noise is not None:
         lines.append(
-            f"cyclic-poisson sampling in {sampler.min_separation} fixed parts composes, in seconds, "
+            f"cyclic-poisson sampling in {sampler.min_separation} fixed parts composes, without samples, "
             f"at σ near {found.cyclic_noise:.4g}"
         )
     if found.ends_at is not None and plan.document.blank is not None:
-        price = next(one.seconds for one in found.trade if one.distance == found.ends_at)
-        wider = [one for one in found.trade if one.distance > found.ends_at and one.seconds < 0.5 * price]
+        price = next(one.samples for one in found.trade if one.distance == found.ends_at)
+        wider = [one for one in found.trade if one.distance > found.ends_at and one.samples < 0.5 * price]
         if wider:
-            lines.append(f"a tolerance of {wider[-1].distance:g} halves the tests' price or better")
+            lines.append(f"a tolerance of {wider[-1].distance:g} halves the tests' samples or better")
     return lines

@@ -122,7 +122,6 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
                 FRESH,
                 *(sampling_assumptions(document, body, removal=self._of(body).for_any_data()) if drawn else ()),
             ),
-            components=1,
             lower_end=text.lower_end,
         )
 

@@ -67,7 +67,6 @@ class Best:
             tight=False,
             remark=None,
             assumptions=(*texts, FRESH, SECRET_RUNS, SCORE),
-            components=sum(part.components for part in parts),
             lower_end="a score that is drawn at random, so that the best run is one run, on the two data sets of each phase",
         )
 

@@ -45,7 +45,6 @@ def words(document: Document, body: Body) -> Reduction:
         tight=True,
         remark=None,
         assumptions=(neighbours_assumption(privacy), SCALAR, NOISE, *order_assumptions(body, m)),
-        components=1,
     )
 
 

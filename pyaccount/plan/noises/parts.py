@@ -91,7 +91,6 @@ class Disjoint:
                 PARTITION,
                 *((STAYS,) if privacy.adjacency == "zero-out" else ()),
             ),
-            components=max(part.components for part in parts.values()),
             lower_end="the two data sets of the rounds of each part"
             if any(part.lower_end for part in parts.values())
             else None,
@@ -154,7 +153,6 @@ class InTurn:
             tight=all(part.tight for part in parts),
             remark=" ".join(dict.fromkeys(filter(None, (part.remark for part in parts)))) or None,
             assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)),
-            components=sum(part.components for part in parts),
             lower_end="the two data sets of each phase" if any(part.lower_end for part in parts) else None,
         )
 

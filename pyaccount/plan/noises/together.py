@@ -60,7 +60,6 @@ class Together:
             tight=all(part.tight for part in parts) and lower_end is None,
             remark=SHOWN if replaced and not self.removal else None,
             assumptions=(*texts, FRESH, *sampling_assumptions(document, body, removal=bool(self.removal))),
-            components=sum(part.components for part in parts),
             lower_end=lower_end,
         )
 

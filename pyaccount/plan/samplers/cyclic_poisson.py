@@ -72,7 +72,6 @@ def words(document: Document, body: Body) -> Reduction:
             SECRET,
             NORMALISATION,
         ),
-        components=2,
     )
 
 

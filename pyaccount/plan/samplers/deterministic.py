@@ -49,7 +49,6 @@ def words(document: Document, body: Body) -> Reduction:
         tight=True,
         remark=None,
         assumptions=_assumptions(document, body, m),
-        components=1,
     )
 
 
@@ -101,7 +100,6 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
             matrix_plan(body).noise(document, body) if text == MATRIX_NOISE else text
             for text in _assumptions(document, body, str(m))
         ),
-        components=1,
         lower_end=None
         if attained
         else "two data sets: the group contributes 1, or what it is changed to, in the worst rounds found, and nobody else "

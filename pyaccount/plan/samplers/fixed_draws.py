@@ -159,10 +159,6 @@ class FixedDrawsPlan(SamplerPlan):
         )
         return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
-    def components(self, document: Document) -> int:
-        """Return the rough number of terms of a profile: one for each number of draws that is likely enough."""
-        return 60
-
     # ---- its parts
 
     def _text(self, document: Document, body: Body, template: str) -> str:
@@ -189,7 +185,6 @@ class FixedDrawsPlan(SamplerPlan):
             tight=exact,
             remark=" ".join(filter(None, (DISPLACEMENT, None if exact else CONCRETE, self.same_as(body)))),
             assumptions=(*basic_assumptions(document.privacy), drawn, size, SECRET),
-            components=self.components(document),
             lower_end=None if exact else self._lower_end(document, body),
         )
 

@@ -45,10 +45,5 @@ class FixedSizePlan(FixedDrawsPlan):
             return records
         return records - number(privacy.group_size)
 
-    def components(self, document: Document) -> int:
-        """Return one term for each record of the group that may be drawn, and one for none."""
-        group = document.privacy.group_size
-        return 1 + (1 if group == "solve" else group)
-
 
 PLAN = FixedSizePlan()

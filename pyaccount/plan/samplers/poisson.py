@@ -75,7 +75,6 @@ def words(document: Document, body: Body, subject: str = "Poisson sampling") -> 
             SECRET,
             NORMALISATION,
         ),
-        components=1 + draws * (1 if privacy.group_size == "solve" else privacy.group_size),
     )
 
 
@@ -146,8 +145,6 @@ def truncated_words(document: Document, body: Body) -> Reduction:
         tight=False,
         remark=truncated.truncation_note(body, lambda body: body.sampling_probability()),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
-        # Each r up to 256 of a truncated batch is a term of its own; beyond that, r/32 of them share one.
-        components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),
         lower_end=(
             "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
             "sampling with the probability to be drawn and kept."

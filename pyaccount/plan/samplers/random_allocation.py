@@ -84,7 +84,6 @@ def words(document: Document, body: Body) -> Reduction:
         tight=exact,
         remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
         assumptions=_assumptions(document, body),
-        components=1,
         lower_end=None if exact else LOWER_END,
     )
 
@@ -114,7 +113,6 @@ def _sampled_words(document: Document, body: Body) -> Reduction:
         tight=True,
         remark=None,
         assumptions=_assumptions(document, body),
-        components=1,
     )
 
 

@@ -78,7 +78,6 @@ def words(document: Document, body: Body) -> Reduction:
         tight=False,
         remark=REMARK,
         assumptions=(*basic_assumptions(document.privacy, body), users_text(body), NORMALISATION),
-        components=50,
         lower_end=LOWER_END,
     )
 

@@ -138,7 +138,6 @@ class WholeRun(SamplerPlan):
                 SECRET,
                 NORMALISATION,
             ),
-            components=1,
         )
 
     def truncated_words(self, document: Document, body: Body) -> Reduction:
