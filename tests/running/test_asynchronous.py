@@ -59,32 +59,29 @@ def test_cancelling_one_leaves_the_others() -> None:
     assert delta == pyaccount.certify(one_step(2.0)).delta
 
 
-def test_what_waits_for_its_turn_is_never_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_for_its_turn_is_never_begun() -> None:
     from concurrent.futures import ThreadPoolExecutor
-
-    from pyaccount.running import asynchronous
 
     begun: list[str] = []
     gate = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(asynchronous, "_pool", lambda: pool)
 
-        def first() -> str:
-            begun.append("first")
-            gate.wait(20)
-            return "done"
+    def first() -> str:
+        begun.append("first")
+        gate.wait(20)
+        return "done"
 
-        async def run() -> str:
-            one = asyncio.create_task(in_thread(first))
-            other = asyncio.create_task(in_thread(lambda: begun.append("other")))
-            await asyncio.sleep(0.05)
-            other.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await other
-            gate.set()
-            return await one
+    async def run() -> str:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        one = asyncio.create_task(in_thread(first))
+        other = asyncio.create_task(in_thread(lambda: begun.append("other")))
+        await asyncio.sleep(0.05)
+        other.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await other
+        gate.set()
+        return await one
 
-        assert asyncio.run(run()) == "done"
+    assert asyncio.run(run()) == "done"
     assert begun == ["first"]
 
 
