@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Node, Place, Scalar
 from pyaccount.document.written import Written
 from pyaccount.errors import Problem
 
+#: What a document is read from: the path of a YAML file, or a mapping.
+Source = str | os.PathLike[str] | Mapping[str, Any]
 #: Folders whose files a document may name, besides its own.
 Folders = Sequence[str | os.PathLike[str]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
@@ -138,3 +138,8 @@ def progress_bar() -> Iterator[Report]:
         yield report
     finally:
         bar.stop()
+
+
+def reported(progress: bool) -> AbstractContextManager[Report | None]:
+    """Return a progress bar on standard error, or nothing."""
+    return progress_bar() if progress else nullcontext()

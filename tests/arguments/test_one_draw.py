@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_overrides_and_documents_that_were_read() -> None:
 
 def test_what_takes_no_document_of_this_kind() -> None:
     with pytest.raises(DomainError, match="cluster: an amplification is computed at once on this machine"):
-        pyaccount.certify(FILE, cluster="local:2")
+        pyaccount.certify(FILE, executor=ThreadPoolExecutor(1))
     with pytest.raises(DocumentError, match=r"not a mechanism; `pyaccount certify` and pyaccount\.certify read it"):
         pyaccount.matrix(FILE)
     with pytest.raises(DocumentError, match="this is a policy, not a mechanism"):
