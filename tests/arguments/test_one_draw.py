@@ -68,7 +68,7 @@ def test_overrides_and_documents_that_were_read() -> None:
 
 
 def test_what_takes_no_document_of_this_kind() -> None:
-    with pytest.raises(DomainError, match="cluster: an amplification is computed at once on this machine"):
+    with pytest.raises(DomainError, match="executor: an amplification is computed at once on this machine"):
         pyaccount.certify(FILE, executor=ThreadPoolExecutor(1))
     with pytest.raises(DocumentError, match=r"not a mechanism; `pyaccount certify` and pyaccount\.certify read it"):
         pyaccount.matrix(FILE)
