@@ -17,7 +17,7 @@ from pyaccount.plan.largest_loss import largest_loss, losses_bounded
 from pyaccount.plan.rounds import DirectedBounds, compositions
 
 if TYPE_CHECKING:
-    from pyaccount.plan.rounds import Rounds
+    from pyaccount.profiles import Rounds
 
 #: The range of δ at which ε is asked: below it only δ = 0 is resolved, and closer to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)
@@ -201,7 +201,10 @@ class Engine:
             return []
         with self._counting():
             asked = _core.answer_all(
-                [([(r.part.build(), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance) for rounds, q in items],
+                [
+                    ([(r.profile.build(), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
+                    for rounds, q in items
+                ],
                 threads=self._threads,
                 time_limit=self._remaining(),
                 most_work=None if self._allowance is None else self._allowance.each(len(items), 2),
@@ -229,7 +232,8 @@ class Engine:
         new = [one for one in dict.fromkeys(single) if one not in self._curves]
         with self._counting():
             asked = [
-                ([(r.part.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored) for one in new
+                ([(r.profile.build(), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored)
+                for one in new
             ]
             curves = [
                 CurveAnswer(*curve)

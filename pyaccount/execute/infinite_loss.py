@@ -17,12 +17,13 @@ from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.plan.rounds import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import Rounds
 
 
 def _log_finite(item: Rounds) -> float:
     """Return an upper bound on ln Pr[L < ∞], L the loss of all these rounds: n·ln(1 − a)."""
-    mass = item.part.build().mass_at_infinity()
+    mass = item.profile.build().mass_at_infinity()
     return item.count * math.log1p(-mass) if mass < 1.0 else -math.inf
 
 

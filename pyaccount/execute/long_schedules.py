@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.curve import CurvePoint
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.rounds import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import Rounds
 
     #: The known points of each direction's curve.
     Known = Mapping[Direction, Sequence[CurvePoint]]

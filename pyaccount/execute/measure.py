@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
-    from pyaccount.plan.rounds import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import Rounds
     from pyaccount.risk.budget import Budget, Points
 
 #: The largest number of passes that add points, and the width of δ at them relative to the width asked for.

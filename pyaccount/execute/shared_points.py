@@ -16,7 +16,8 @@ from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyaccount.plan.rounds import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import Rounds
 
     #: (lower, upper) bounds on δ at each ε, for each law.
     Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]

@@ -12,7 +12,8 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.noises import public_bounds
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Rounds, combine
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
+from pyaccount.profiles import Rounds
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -42,7 +43,7 @@ def contrast(document: Document, engine: Engine, question: Question) -> Answer:
     if there is one. If time is up, a sum is used instead (`_summed`).
     """
     bounds = unamplified_bounds(document)
-    closed = all(len(side.upper) == 1 and side.upper[0].part.constructor == "gaussian" for side in bounds.values())
+    closed = all(len(side.upper) == 1 and side.upper[0].profile.closed for side in bounds.values())
     if not closed:
         question = replace(question, tolerance=max(question.tolerance, COMPOSED_CONTRAST))
     try:
@@ -65,7 +66,7 @@ def _summed(rounds: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
     upper, assumed = largest.at_most, question.delta or 0.0
     for one in rest:
         share = replace(question, delta=assumed / (len(rest) * one.count))
-        single = (Rounds(one.part, 1),)
+        single = (Rounds(one.profile, 1),)
         found = Engine().ask(dict.fromkeys(DIRECTIONS, Bounds(single, single)), share).upper
         upper = math.nextafter(upper + one.count * found * (1.0 + 1e-15), math.inf)
     account = _core.ProvenInterval.proven(0.0, upper)

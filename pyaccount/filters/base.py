@@ -18,7 +18,8 @@ from pyaccount.errors import DocumentError
 from pyaccount.filters.sums import fits, left_down, sum_up
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import Part, Rounds, alternatives_of
+from pyaccount.plan.rounds import alternatives_of
+from pyaccount.profiles import GuaranteesProfile, ProfileKind, Rounds
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -117,12 +118,12 @@ class RoundsOfKind(NamedTuple):
     remove: tuple[Rounds, ...]
     add: tuple[Rounds, ...]
 
-    def sides(self) -> tuple[tuple[tuple[Part, int], ...], ...]:
+    def sides(self) -> tuple[tuple[tuple[ProfileKind, int], ...], ...]:
         """Return the profiles with their counts of each direction; once if both directions have the same."""
         sides = (self.remove,) if self.remove == self.add else (self.remove, self.add)
         return tuple(tuple(flattened(side)) for side in sides)
 
-    def pure(self, part: Part) -> Part | None:
+    def pure(self, part: ProfileKind) -> ProfileKind | None:
         """Return the profile of pure ε for an ε of this mechanism in both directions; None if none is known.
 
         ε is the larger one of the largest losses of the profile and of its reversal. A bound whose reversal is not known has
@@ -133,14 +134,14 @@ class RoundsOfKind(NamedTuple):
         both = [part, reversal] if reversal is not None else self._without_reversal()
         losses = [_at_most(one) for one in both]
         known = [loss for loss in losses if loss is not None]
-        return Part("guarantees", (((max(known), 0.0),),)) if len(known) == len(losses) else None
+        return GuaranteesProfile(((max(known), 0.0),)) if len(known) == len(losses) else None
 
-    def _without_reversal(self) -> list[Part]:
+    def _without_reversal(self) -> list[ProfileKind]:
         """Return the profiles of both directions whose reversals are not known."""
         return [other for side in self.sides() for other, _ in side if other.reversed() is None]
 
 
-def _at_most(part: Part) -> float | None:
+def _at_most(part: ProfileKind) -> float | None:
     """Return an upper bound on the loss of a profile in its direction; None if none is known."""
     loss = largest_loss((Rounds(part, 1),))
     return None if loss is None else loss.at_most
@@ -154,7 +155,7 @@ class PricedPhase:
     body: Body
     kinds: tuple[RoundsOfKind, ...]
 
-    def compositions(self) -> Iterator[tuple[RoundsOfKind, tuple[tuple[Part, int], ...]]]:
+    def compositions(self) -> Iterator[tuple[RoundsOfKind, tuple[tuple[ProfileKind, int], ...]]]:
         """Yield each composition whose worst is the cost: for every kind of record, the profiles of each direction."""
         for kind in self.kinds:
             for side in kind.sides():
@@ -167,7 +168,9 @@ class PricedPhase:
             return self.body.at(self.body.released)
         return self.body.at("sampler", "kind")
 
-    def worst(self, price: Callable[[Part, RoundsOfKind], Fraction | None], reason: Callable[[Part], str]) -> Fraction:
+    def worst(
+        self, price: Callable[[ProfileKind, RoundsOfKind], Fraction | None], reason: Callable[[ProfileKind], str]
+    ) -> Fraction:
         """Return the largest sum of the prices of the profiles, over all kinds of records and both directions.
 
         Raises `DocumentError` with `reason` for a profile without a price.
@@ -239,45 +242,12 @@ def released(entry: Document | Certificate, instead: str) -> Iterator[PricedPhas
         yield PricedPhase(instance.document, body, kinds)
 
 
-def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[Part, int]]:
+def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[ProfileKind, int]]:
     """Yield each profile with how often it is composed; those inside a composed profile one by one."""
     for item in rounds:
-        if item.part.constructor == "composed":
-            for one in item.part.arguments:
-                assert isinstance(one, tuple)
-                part, count = one
-                assert isinstance(part, Part)
-                assert isinstance(count, int)
-                yield from ((inner, count * item.count * more) for inner, more in flattened((Rounds(part, 1),)))
-        else:
-            yield item.part, item.count
+        yield from ((inner, item.count * count) for inner, count in item.profile.flat())
 
 
-#: What phases of training are called in refusals, by the profile of their rounds.
-_WORDS = {
-    "laplace": "Laplace noise",
-    "discrete_gaussian": "discrete Gaussian noise",
-    "discrete_laplace": "discrete Laplace noise",
-    "guarantees": "a mechanism of which only (ε, δ) is known",
-    "renyi": "a mechanism of which only Rényi divergences are known",
-    "zcdp": "a mechanism of which only ρ is known",
-    "exponential": "a selection of bounded range",
-    "exponential_runs": "selections of bounded range",
-    "mixture": "a random contribution with Gaussian noise",
-    "selection": "the best of a random number of runs",
-    "finite": "a mechanism with finitely many outcomes",
-}
-
-
-def words_of(part: Part, body: Body) -> str:
+def words_of(part: ProfileKind, body: Body) -> str:
     """Return what has no bound, in words for a refusal."""
-    return _WORDS.get(part.constructor, f"{body.sampler.kind} sampling")
-
-
-def why(part: Part) -> str:
-    """Explain why there is no bound on a divergence, if there is a reason to give."""
-    if part.constructor == "guarantees":
-        return ": with a δ above 0 its divergences may be infinite"
-    if part.constructor == "renyi":
-        return ": no divergence of this order or a larger one is stated"
-    return ""
+    return part.called or f"{body.sampler.kind} sampling"

@@ -64,7 +64,7 @@ def filter_for(first: Document, epsilon: float, delta: float) -> Filter:
     if delta == 0.0:
         return BasicFilter(epsilon, 0.0)
     sides = [side for phase in released(first, INSTEAD) for _, side in phase.compositions()]
-    if all(part.constructor == "gaussian" for side in sides for part, _ in side):
+    if all(part.closed for side in sides for part, _ in side):
         mu = largest_mu(epsilon, delta)
         if mu in MECHANISM_MU:
             return GaussianFilter(mu)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
     from pyaccount.filters.base import PricedPhase
-    from pyaccount.plan.rounds import Part
+    from pyaccount.profiles import ProfileKind
 
 #: The spacing of nodes, absolutely, and relative to the distance from 0 or to the usual loss.
 _SPACING, _FINE = 5e-4, 0.02
@@ -48,8 +48,6 @@ _FIRST, _BEYOND = -12.0, 0.5
 LARGEST = 10.0
 #: The rounding of a node of the hull, relatively, and a relative margin for exponentials and sums.
 _UNITS, _MARGIN = 2.0**-50, 2.0**-40
-#: Divergences of these are stated, so that there is nothing to cut.
-_STATED = ("zcdp", "renyi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class _Law:
 
 
 @lru_cache(maxsize=64)
-def _law_of(part: Part) -> _Law:
+def _law_of(part: ProfileKind) -> _Law:
     """Return a law that dominates a profile."""
     profile = part.build()
     usual = max(1e-6, profile.delta(0.0)[1])
@@ -122,14 +120,14 @@ def _above(first: tuple[float, float, float], middle: tuple[float, float, float]
 
 
 @lru_cache(maxsize=1024)
-def _cut(part: Part, orders: tuple[float, ...], cut: float) -> tuple[float, tuple[float, ...]] | None:
+def _cut(part: ProfileKind, orders: tuple[float, ...], cut: float) -> tuple[float, tuple[float, ...]] | None:
     """Return η and ρ(a) at each order for a round whose losses above `cut` are cut off: upper bounds, in its direction.
 
     η is 0 if the divergences without a cut are no larger. None if no bound is implemented.
     """
     known = [divergence(part, order) for order in orders]
     whole = tuple(math.nextafter(float(one), math.inf) for one in known if one is not None)
-    if part.constructor in _STATED:
+    if not part.has_losses:
         return (0.0, whole) if len(whole) == len(orders) else None
     try:
         law = _law_of(part)

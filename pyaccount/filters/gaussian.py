@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
     from pyaccount.filters.base import PricedPhase, RoundsOfKind
-    from pyaccount.plan.rounds import Part
+    from pyaccount.profiles import ProfileKind
 
 #: What can be done with an entry that no Gaussian pair stands for.
 INSTEAD = (
@@ -61,7 +61,7 @@ class GaussianFilter(AdditiveFilter):
         phases = released(entry, INSTEAD)
         return (rounded_up(sum((phase.worst(_square, partial(self._reason, phase)) for phase in phases), Fraction(0))),)
 
-    def _reason(self, phase: PricedPhase, part: Part) -> str:
+    def _reason(self, phase: PricedPhase, part: ProfileKind) -> str:
         return (
             f"{words_of(part, phase.body)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, and "
             f"mechanisms with a pure ε. {INSTEAD}"
@@ -72,7 +72,7 @@ class GaussianFilter(AdditiveFilter):
         return {"mechanism": {"kind": "stated", "mu": self.mu}}
 
 
-def _square(part: Part, kind: RoundsOfKind) -> Fraction | None:
+def _square(part: ProfileKind, kind: RoundsOfKind) -> Fraction | None:
     """Return μ² of a profile; None if no Gaussian pair is known to be less private."""
     known = part.build().gaussian_square()
     if known is None and (pure := kind.pure(part)) is not None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.errors import DomainError
-from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, why, words_of
+from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.plan.rounds import Part
+    from pyaccount.profiles import ProfileKind
 
 #: What can be done with an entry without a bound on its divergences.
 INSTEAD = (
@@ -50,15 +50,15 @@ def divergences_of(entry: Document | Certificate, orders: Sequence[float]) -> tu
 def _worst(phase: PricedPhase, order: float) -> Fraction:
     """Return the divergence of a phase, that of the worst kind of record and direction."""
 
-    def reason(part: Part) -> str:
+    def reason(part: ProfileKind) -> str:
         what = words_of(part, phase.body)
-        return f"the Rényi divergence of order {shortest(order)} of {what}{why(part)}. {INSTEAD}"
+        return f"the Rényi divergence of order {shortest(order)} of {what}{part.without_divergence}. {INSTEAD}"
 
     return phase.worst(lambda part, _: divergence(part, order), reason)
 
 
 @lru_cache(maxsize=4096)
-def divergence(part: Part, order: float) -> Fraction | None:
+def divergence(part: ProfileKind, order: float) -> Fraction | None:
     """Return an upper bound on the Rényi divergence of a profile at an order, in nats; None if none is known.
 
     The profile has a direction, and so has the divergence. Orders are greater than 1, and taken as their decimals.
@@ -127,7 +127,7 @@ class ConcentratedFilter(AdditiveFilter):
             ),
         )
 
-    def _reason(self, phase: PricedPhase, part: Part) -> str:
+    def _reason(self, phase: PricedPhase, part: ProfileKind) -> str:
         return (
             f"{words_of(part, phase.body)} in {self.called}, which needs D_a ≤ aρ for every order a. Use a Rényi filter, which "
             f"needs it for a list of orders. {INSTEAD}"
@@ -138,7 +138,7 @@ class ConcentratedFilter(AdditiveFilter):
         return {"mechanism": {"kind": "stated", "rho": self.rho}}
 
 
-def _concentrated(part: Part, kind: RoundsOfKind) -> Fraction | None:
+def _concentrated(part: ProfileKind, kind: RoundsOfKind) -> Fraction | None:
     """Return ρ of a profile; None if none is known."""
     known = part.build().concentration()
     if known is None and (pure := kind.pure(part)) is not None:

@@ -27,12 +27,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import Bounds, Part, Rounds, counted_rounds
+from pyaccount.plan.rounds import Bounds
+from pyaccount.profiles import Rounds, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import ProfileKind
 
 #: Up to this many kinds of rounds are composed as they are.
 MANY = 768
@@ -53,10 +55,21 @@ class _Kind(NamedTuple):
     rounds: int
 
 
-#: A constructor, its argument that is in no kind (sensitivity, or size of the group of records), and its options.
-_Family = tuple[str, float, tuple[tuple[str, bool | float], ...]]
-#: Groups of kinds of rounds, by these kinds and by their family without its options.
-_Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
+class _Family(NamedTuple):
+    """What rounds of a family have in common: all of their profile but rate and noise."""
+
+    profile: ProfileKind
+    #: The sensitivity, or the size of the group of records.
+    size: float
+    sampled: bool
+
+    def rounds(self, rate: float, noise: float, count: int) -> Rounds:
+        """Return rounds of the family."""
+        return Rounds(self.profile.regraded(rate, noise), count)
+
+
+#: Groups of kinds of rounds, by these kinds, the size, and whether the rounds are sampled; they are the same in both directions.
+_Known = dict[tuple[float, bool, tuple[_Kind, ...]], list[list[_Kind]]]
 
 
 def grouped_alike(bounds: DirectedBounds, width: float) -> DirectedBounds:
@@ -95,37 +108,25 @@ def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
     groups = _coarsest(families, width, known)
     if FEWER * (len(groups) + len(rest)) > kinds:
         return bounds
-    upper = counted_rounds([*rest, *(_as_one(family, group, worst=True) for family, group in groups)])
-    lower = counted_rounds([*rest, *(_as_one(family, group, worst=False) for family, group in groups)])
+    upper = counted([*rest, *(_as_one(family, group, worst=True) for family, group in groups)])
+    lower = counted([*rest, *(_as_one(family, group, worst=False) for family, group in groups)])
     return replace(bounds, upper=upper, lower=lower, inner=lower, kinds=kinds)
 
 
 def _read(rounds: Rounds) -> tuple[_Family, _Kind] | None:
     """Return the family and the kind of rounds; None for rounds that are not grouped."""
-    part = rounds.part
-    numbers = [value for value in part.arguments if isinstance(value, int | float)]
-    if part.constructor == "gaussian":
-        size, noise = numbers
-        rate = 1.0
-    elif part.constructor == "poisson":
-        size, rate, noise = numbers
-    else:
+    graded = rounds.profile.graded()
+    if graded is None or graded.size <= 0.0 or (graded.size / graded.noise) ** 2 > LARGEST_EXPONENT:
         return None
-    if size <= 0.0 or (size / noise) ** 2 > LARGEST_EXPONENT:
-        return None
-    return (part.constructor, size, part.options), _Kind(rate, noise, rounds.count)
-
-
-def _part(family: _Family, rate: float, noise: float) -> Part:
-    constructor, size, options = family
-    return Part(constructor, (size, noise) if constructor == "gaussian" else (size, rate, noise), options)
+    common = rounds.profile.regraded(1.0, 1.0)
+    return _Family(common, graded.size, not rounds.profile.closed), _Kind(graded.rate, graded.noise, rounds.count)
 
 
 def _as_one(family: _Family, group: Sequence[_Kind], *, worst: bool) -> Rounds:
     """Return the rounds of a group, each with the largest rate and the least noise, or the reverse."""
     rates, noises = [kind.rate for kind in group], [kind.noise for kind in group]
-    part = _part(family, max(rates), min(noises)) if worst else _part(family, min(rates), max(noises))
-    return Rounds(part, sum(kind.rounds for kind in group))
+    rate, noise = (max(rates), min(noises)) if worst else (min(rates), max(noises))
+    return family.rounds(rate, noise, sum(kind.rounds for kind in group))
 
 
 def _square(family: _Family, rate: float, noise: float) -> float:
@@ -133,9 +134,8 @@ def _square(family: _Family, rate: float, noise: float) -> float:
 
     It is p²(e^{(k/σ)²} − 1), the variance of the likelihood ratio of one draw of all k; (k/σ)² without sampling.
     """
-    constructor, size, _ = family
-    square = (size / noise) ** 2
-    return square if constructor == "gaussian" else rate**2 * math.expm1(square)
+    square = (family.size / noise) ** 2
+    return rate**2 * math.expm1(square) if family.sampled else square
 
 
 def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known) -> list[tuple[_Family, list[_Kind]]]:
@@ -147,7 +147,7 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known)
     share = 2.0 * width
     groups: list[tuple[_Family, list[_Kind]]] = []
     for family, kinds in families.items():
-        key = (*family[:2], tuple(kinds))
+        key = (family.size, family.sampled, tuple(kinds))
         if key not in known:
             allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
             # If both rate and noise change, sorting by either one may keep alike rounds together: both are tried.

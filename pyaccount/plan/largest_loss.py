@@ -26,7 +26,8 @@ from pyaccount.rounding import decimal_beside
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.plan.rounds import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.profiles import Rounds
 
 
 class LargestLoss(NamedTuple):
@@ -60,7 +61,7 @@ def _sum(rounds: Iterable[Rounds]) -> tuple[Fraction, Fraction] | None:
     """Return bounds on the sum of the largest losses of rounds; None if one is not known."""
     least = most = Fraction(0)
     for item in rounds:
-        loss = item.part.build().largest_loss()
+        loss = item.profile.build().largest_loss()
         if loss is None:
             return None
         least, most = least + item.count * loss[0], most + item.count * loss[1]

@@ -53,7 +53,8 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import DirectedBounds, Part, Rounds, enclosed, one_round
+from pyaccount.plan.rounds import DirectedBounds, enclosed, one_round
+from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,29 +111,23 @@ def replaced_in_sample(run: DirectedBounds, rate: float, count: int, *, gaussian
         return enclosed((above, above), (below, below), count)
     above = _of_profiles(run["remove"].upper, run["add"].upper, rate)
     lower = [
-        Part("subsampled", (one_round(run[direction].lower, below=True), rate), (("reverse", reverse),))
+        SubsampledProfile(one_round(run[direction].lower, below=True), rate, reverse)
         for direction, reverse in zip(DIRECTIONS, (False, True), strict=True)
     ]
     return enclosed((above, above), (lower[0], lower[1]), count)
 
 
-def _of_gaussian(rounds: tuple[Rounds, ...], rate: float, side: int) -> Part:
+def _of_gaussian(rounds: tuple[Rounds, ...], rate: float, side: int) -> ProfileKind:
     """Return (1 − q)N(0, σ²) + qN(1, σ²) against its mirror image, σ rounded to the safe side of one Gaussian round."""
-    (only,) = rounds
-    sensitivity, noise_multiplier = only.part.arguments
-    assert isinstance(sensitivity, int | float)
-    assert isinstance(noise_multiplier, int | float)
-    assert only.part.constructor == "gaussian"
-    assert only.count == 1
-    exact = Fraction(noise_multiplier) / Fraction(sensitivity)
+    exact = multiplier_of(rounds)
     sigma = float(exact)
     if (Fraction(sigma) - exact) * side > 0:
         sigma = math.nextafter(sigma, -math.inf * side)
-    return Part("poisson", (1, rate, sigma), (("two_sided", True), ("reverse", False)))
+    return PoissonProfile(1, rate, sigma, two_sided=True, reverse=False)
 
 
 @lru_cache(maxsize=256)
-def _of_profiles(remove: tuple[Rounds, ...], add: tuple[Rounds, ...], rate: float) -> Part:
+def _of_profiles(remove: tuple[Rounds, ...], add: tuple[Rounds, ...], rate: float) -> ProfileKind:
     """Return the finite pair that follows from upper bounds on the profiles of a removed and of an added record."""
     of_drawn, of_other = (_frontier(_values(rounds)) for rounds in (remove, add))
     # The second is R(A) as a function of M′(A) up to 1, so its inverse is L.
@@ -140,7 +135,7 @@ def _of_profiles(remove: tuple[Rounds, ...], add: tuple[Rounds, ...], rate: floa
     cells = list(_cells(of_drawn, sorted(inverse.items())))
     q = Fraction(rate)
     above, below = (tuple(float((1 - q) * cell[0] + q * cell[index]) for cell in cells) for index in (1, 2))
-    return Part("finite", (above, below), (("relative_error", _ROUNDING), ("reverse", False)))
+    return FiniteProfile(above, below, _ROUNDING)
 
 
 def _values(rounds: tuple[Rounds, ...]) -> list[tuple[Fraction, Fraction]]:

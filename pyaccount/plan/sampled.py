@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.plan.rounds import Rounds
+    from pyaccount.profiles import Rounds
 
 #: The mean scales that are tried for bounds on δ without samples.
 MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
@@ -200,4 +200,4 @@ def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> li
 
 
 def _built(rounds: tuple[Rounds, ...]) -> list[tuple[_core.RoundProfile, int]]:
-    return [(item.part.build(), item.count) for item in rounds]
+    return [(item.profile.build(), item.count) for item in rounds]

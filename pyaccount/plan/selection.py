@@ -21,7 +21,8 @@ import math
 from typing import NamedTuple
 
 from pyaccount.directions import DIRECTIONS, Direction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, one_round
+from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
+from pyaccount.profiles import Rounds, SelectionProfile, SometimesProfile
 
 #: The laws of the number of runs, and what their parameters are called.
 LAWS: dict[str, tuple[str, ...]] = {
@@ -73,11 +74,10 @@ def selected(run: DirectedBounds, law: RunLaw, count: int = 1) -> DirectedBounds
         DomainError: When a profile is built: the law is unknown, or a parameter is outside its range; infinite means and fixed
             numbers of runs are among these.
     """
-    one = tuple(one_round(run[direction].upper, below=False) for direction in DIRECTIONS)
+    remove, add = (one_round(run[direction].upper, below=False) for direction in DIRECTIONS)
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
-        add = direction == "add"
-        best = Part("selection", (*one, law.name, law.parameters), (("reverse", add),))
+        best = SelectionProfile(remove, add, law.name, law.parameters, reverse=direction == "add")
         bounds[direction] = Bounds((Rounds(best, count),), _from_below(run, direction, law, count))
     return bounds
 
@@ -86,7 +86,6 @@ def _from_below(run: DirectedBounds, direction: Direction, law: RunLaw, count: i
     lower = run[direction].lower
     none = law.none()
     if none == 0.0:
-        return tuple(Rounds(item.part, count * item.count) for item in lower)
+        return tuple(Rounds(item.profile, count * item.count) for item in lower)
     # The probability of a run is rounded down.
-    part = Part("sometimes", (one_round(lower, below=True), (1.0 - none) * (1.0 - 1e-12)))
-    return (Rounds(part, count),)
+    return (Rounds(SometimesProfile(one_round(lower, below=True), (1.0 - none) * (1.0 - 1e-12)), count),)

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.plan.common import SECRET
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, one_round
+from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
+from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -63,9 +64,9 @@ def sampled(run: DirectedBounds, document: Document, body: Body) -> DirectedBoun
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper, lower = (
-            Part("sometimes", (one_round(rounds, below=below), rate))
+            SometimesProfile(one_round(rounds, below=below), rate)
             if draw_may_show(document, body)
-            else Part("subsampled", (one_round(rounds, below=below), rate), (("reverse", direction == "add"),))
+            else SubsampledProfile(one_round(rounds, below=below), rate, reverse=direction == "add")
             for rounds, below in ((run[direction].upper, False), (run[direction].lower, True))
         )
         bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))

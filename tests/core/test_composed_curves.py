@@ -6,7 +6,8 @@ The truth is that of the joint mechanism, by quadrature over all of its coordina
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
@@ -31,8 +32,17 @@ from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain_proposal, with_parameters
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
+from pyaccount.plan.rounds import Bounds, DirectedBounds, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together
+from pyaccount.profiles import (
+    CopiesProfile,
+    DisplacedProfile,
+    GaussianProfile,
+    LaplaceProfile,
+    PoissonProfile,
+    ProfileKind,
+    Rounds,
+)
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -43,7 +53,7 @@ def gaussian_curve(mu: float, x: Array) -> Array:
 
 
 def gaussian_bounds(mu: float) -> DirectedBounds:
-    part = gaussian(mu, 1.0)
+    part = GaussianProfile(mu, 1.0)
     return tight(part, part, 1)
 
 
@@ -99,8 +109,8 @@ def test_tables_enclose_the_curve_though_its_bounds_are_ragged(side: float) -> N
 
 
 def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
-    part = Part("poisson", (1, 0.02, 1.0), (("two_sided", False), ("reverse", False)))
-    laplace = Part("laplace", (1.0, 5.0))
+    part = PoissonProfile(1, 0.02, 1.0, two_sided=False, reverse=False)
+    laplace = LaplaceProfile(1.0, 5.0)
     rounds = (Rounds(part, 700), Rounds(laplace, 2))
     engine, epsilons = Engine(), [0.03 * k for k in range(120)]
     ((points, compositions, *_),) = engine.curves([(rounds, epsilons)], 1e-3, 1e-300)
@@ -113,7 +123,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
         assert lower <= answer.upper
         assert answer.lower <= upper
     # Gaussian rounds have a closed form.
-    ((points, *_),) = engine.curves([((Rounds(gaussian(0.5, 1.0), 9),), epsilons)], 1e-3, 1e-300)
+    ((points, *_),) = engine.curves([((Rounds(GaussianProfile(0.5, 1.0), 9),), epsilons)], 1e-3, 1e-300)
     for epsilon, (lower, upper) in zip(epsilons, points, strict=True):
         truth = exact(1.5, epsilon)
         assert lower <= truth <= upper <= (1.0 + 1.1e-3) * truth
@@ -123,7 +133,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
 
 
 def test_a_curve_is_computed_once() -> None:
-    rounds = (Rounds(Part("poisson", (1, 0.02, 1.0), (("two_sided", False), ("reverse", False))), 20),)
+    rounds = (Rounds(PoissonProfile(1, 0.02, 1.0, two_sided=False, reverse=False), 20),)
     engine = Engine()
     first = engine.curves([(rounds, [0.1, 1.0])], 1e-2, 1e-300)
     done = engine.compositions
@@ -151,34 +161,34 @@ def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> Non
 
 def test_reversals_are_the_other_direction() -> None:
     for part in (
-        Part("poisson", (2, 0.1, 1.0), (("two_sided", False), ("reverse", False))),
-        Part("poisson", (2, 0.1, 1.0), (("two_sided", True), ("reverse", False))),
-        Part("copies", ("with-replacement", 1, 50, 10, 0, 2.0, 1.5), (("reverse", True),)),
-        Part("laplace", (1.0, 3.0)),
-        gaussian(1.0, 2.0),
+        PoissonProfile(2, 0.1, 1.0, two_sided=False, reverse=False),
+        PoissonProfile(2, 0.1, 1.0, two_sided=True, reverse=False),
+        CopiesProfile("with-replacement", 1, 50, 10, 0, 2.0, 1.5, reverse=True),
+        LaplaceProfile(1.0, 3.0),
+        GaussianProfile(1.0, 2.0),
     ):
         reversed_ones = reversed_rounds((Rounds(part, 3),))
         assert reversed_ones is not None
         assert reversed_ones[0].count == 3
-        first, second = part.build(), reversed_ones[0].part.build()
+        first, second = part.build(), reversed_ones[0].profile.build()
         for epsilon in (0.05, 0.4, 1.1):
             # H_{1/α}(Q‖P) = (H_α(P‖Q) − 1 + α)/α
             forward = _core.Inspection.profile(first, epsilon)[0]
             assert _core.Inspection.profile(second, -epsilon)[0] == pytest.approx(
                 1.0 - math.exp(-epsilon) + math.exp(-epsilon) * forward, rel=1e-12
             )
-    unknown = Part("displaced", ("replaced", "fixed-size", 1, 50, 10, 0, 1.5), (("reverse", False),))
+    unknown = DisplacedProfile("replaced", "fixed-size", 1, 50, 10, 0, 1.5, reverse=False)
     assert reversed_rounds((Rounds(unknown, 1),)) is None
 
 
 def test_a_curve_without_a_known_reversal_still_encloses() -> None:
     """The lower pair's other direction is not known: to the left of 0 there is only the bound by convexity."""
     mu = 0.8
-    strange = Bounds((Rounds(gaussian(mu, 1.0), 1),), (Rounds(Part("discrete", (), ()), 1),))
+    strange = Bounds((Rounds(GaussianProfile(mu, 1.0), 1),), (Rounds(HalfKnown(mu), 1),))
     known: DirectedBounds = {d: Bounds(strange.upper, strange.upper) for d in ("remove", "add")}
     found = composed(known)
     whole = found.curves["remove"].core
-    unknown = {d: Bounds(strange.upper, (Rounds(HalfKnown("gaussian", (mu, 1.0)), 1),)) for d in ("remove", "add")}
+    unknown = {d: Bounds(strange.upper, (Rounds(HalfKnown(mu), 1),)) for d in ("remove", "add")}
     curve = composed(unknown).curves["remove"].core  # type: ignore[arg-type]
     for x in np.linspace(-found.reach, found.reach, 301):
         below, above = _core.Inspection.curve(curve, x)
@@ -189,15 +199,19 @@ def test_a_curve_without_a_known_reversal_still_encloses() -> None:
             assert 1.0 - math.exp(x) - 2.0 * found.spacing <= below
 
 
-class HalfKnown(Part):
-    """A Gaussian part whose name does not reveal its reversal."""
+@dataclass(frozen=True, slots=True)
+class HalfKnown(ProfileKind):
+    """A Gaussian profile that does not say which one is its reversal."""
 
-    def __init__(self, constructor: str, arguments: tuple[float, ...]) -> None:
-        super().__init__("half-known", arguments)
+    constructor: ClassVar[str] = "half-known"
 
-    def build(self) -> _core.RoundProfile:
-        mu, sigma = (float(one) for one in self.arguments)
-        return _core.RoundProfile.gaussian(mu, sigma)
+    mu: float
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.gaussian(self.mu, 1.0)
+
+    def reversed(self) -> None:
+        """Return None: it is not known."""
 
 
 def test_what_is_no_curve_is_refused() -> None:
@@ -501,7 +515,7 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
 def test_an_epsilon_near_zero_takes_little_work() -> None:
     # Gaussian rounds have a closed form. The same δ without the smallest ε took a hundred times the work.
     mu = 0.03 * math.sqrt(250.0)
-    rounds = [(gaussian(0.03, 1.0).build(), 250)]
+    rounds = [(GaussianProfile(0.03, 1.0).build(), 250)]
     for share in (1e-5, 1e-4, 1e-3):
         delta = exact(mu, 0.0) * (1.0 - share)
         (answer,) = _core.answer_all([(rounds, None, delta, 1e-4)])

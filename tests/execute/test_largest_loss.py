@@ -20,7 +20,7 @@ from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, points_between
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import LargestLoss, largest_loss
-from pyaccount.plan.rounds import Part, Rounds, gaussian
+from pyaccount.profiles import GaussianProfile, LaplaceProfile, Rounds
 
 
 def releases(count: int, scale: float | str, **changes: Any) -> dict[str, Any]:
@@ -105,10 +105,10 @@ def test_phases_and_groups_at_delta_zero() -> None:
 
 
 def test_many_scales_are_added_up_exactly() -> None:
-    rounds = tuple(Rounds(Part("laplace", (1.0, float(k * (k + 1)))), 1) for k in range(1, 400))
+    rounds = tuple(Rounds(LaplaceProfile(1.0, float(k * (k + 1))), 1) for k in range(1, 400))
     # Σ 1/(k(k+1)) telescopes.
     assert largest_loss(rounds) == LargestLoss(*(float(Fraction(399, 400)),) * 2)
-    assert largest_loss((*rounds, Rounds(gaussian(1.0, 1.0), 1))) is None
+    assert largest_loss((*rounds, Rounds(GaussianProfile(1.0, 1.0), 1))) is None
 
 
 @pytest.mark.parametrize("delta", [1e-280, 1e-100, 1e-30, 1e-12, 1e-10, 1e-9])

@@ -16,7 +16,8 @@ from pyaccount.certificate.brief import brief
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.gate.cross_check import ComposedCrossCheck
 from pyaccount.plan import alike
-from pyaccount.plan.rounds import Bounds, Part, Rounds
+from pyaccount.plan.rounds import Bounds
+from pyaccount.profiles import GaussianProfile, LaplaceProfile, PoissonProfile, Rounds, TruncatedPoissonProfile
 
 DELTA = 1e-5
 KINDS = 90
@@ -123,7 +124,7 @@ def test_the_interval_contains_the_exact_composition_and_the_certificate_says_so
 
 def test_noise_without_sampling_against_the_closed_form() -> None:
     noises = [20.0 + 20.0 * step / KINDS for step in range(KINDS)]
-    rounds = tuple(Rounds(Part("gaussian", (1.0, noise)), 1) for noise in noises)
+    rounds = tuple(Rounds(GaussianProfile(1.0, noise), 1) for noise in noises)
     bounds = alike.grouped_alike({side: Bounds(rounds, rounds) for side in ("remove", "add")}, 0.02)  # type: ignore[misc]
     assert alike.composed_alike(bounds)
     answer = Engine().ask(bounds, Question(None, DELTA, 1e-4))
@@ -137,10 +138,7 @@ def test_noise_without_sampling_against_the_closed_form() -> None:
 def test_rates_are_grouped_with_the_noise(fall: float) -> None:
     shares = [step / KINDS for step in range(KINDS)]
     kinds = [(0.01 + 0.02 * share, 1.2 + fall * (0.5 - share)) for share in shares]
-    rounds = tuple(
-        Rounds(Part("poisson", (1, rate, noise), (("two_sided", False), ("reverse", False))), 3)
-        for rate, noise in kinds
-    )
+    rounds = tuple(Rounds(PoissonProfile(1, rate, noise, two_sided=False, reverse=False), 3) for rate, noise in kinds)
     side = alike.grouped_alike({name: Bounds(rounds, rounds) for name in ("remove", "add")}, 0.05)["remove"]  # type: ignore[misc]
     assert side.kinds == KINDS
     assert sum(one.count for one in side.upper) == sum(one.count for one in side.lower) == 3 * KINDS
@@ -149,23 +147,23 @@ def test_rates_are_grouped_with_the_noise(fall: float) -> None:
         # By its profile, each round has a group above with no more noise and no smaller rate, and one below vice versa.
         for epsilon in (0.0, 0.1, 1.0, 3.0):
             delta = one_sided(epsilon, rate, noise)
-            assert any(one_sided(epsilon, *one.part.arguments[1:]) >= delta for one in side.upper)  # type: ignore[arg-type]
-            assert any(one_sided(epsilon, *one.part.arguments[1:]) <= delta for one in side.lower)  # type: ignore[arg-type]
+            above, below = ([one.profile.graded() for one in kind] for kind in (side.upper, side.lower))
+            assert any(one_sided(epsilon, one.rate, one.noise) >= delta for one in above if one is not None)
+            assert any(one_sided(epsilon, one.rate, one.noise) <= delta for one in below if one is not None)
 
 
 def test_only_rounds_of_which_it_is_proven_are_grouped() -> None:
-    options = (("reverse", False),)
     others = {
-        "laplace": [Part("laplace", (1.0, 20.0 + step)) for step in range(KINDS)],
-        "truncated": [Part("truncated_poisson", (100, 20, 0.1, 2.0 + step), options) for step in range(KINDS)],
-        "hardly any noise": [Part("gaussian", (1.0, 1e-3 + 1e-9 * step)) for step in range(KINDS)],
+        "laplace": [LaplaceProfile(1.0, 20.0 + step) for step in range(KINDS)],
+        "truncated": [TruncatedPoissonProfile(100, 20, 0.1, 2.0 + step, reverse=False) for step in range(KINDS)],
+        "hardly any noise": [GaussianProfile(1.0, 1e-3 + 1e-9 * step) for step in range(KINDS)],
     }
     for parts in others.values():
         rounds = tuple(Rounds(part, 1) for part in parts)
         bounds = {side: Bounds(rounds, rounds) for side in ("remove", "add")}
         assert alike.grouped_alike(bounds, 0.5) == bounds  # type: ignore[arg-type, comparison-overlap]
     # Rounds whose ends are of different pairs, or of few kinds, are not grouped either.
-    rounds = tuple(Rounds(Part("gaussian", (1.0, 20.0 + 1e-3 * step)), 1) for step in range(KINDS))
+    rounds = tuple(Rounds(GaussianProfile(1.0, 20.0 + 1e-3 * step), 1) for step in range(KINDS))
     for apart in (Bounds(rounds, rounds[1:]), Bounds(rounds, rounds, rounds[1:]), Bounds(rounds[:20], rounds[:20])):
         found = alike.grouped_alike({"remove": apart, "add": apart}, 0.5)
         assert found == {"remove": apart, "add": apart}

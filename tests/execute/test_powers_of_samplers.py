@@ -27,8 +27,8 @@ from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.rounds import Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism, composed_bound, composed_bounds
+from pyaccount.profiles import GaussianProfile, Rounds
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def test_what_composition_says_is_an_upper_bound() -> None:
 
 
 def test_what_composes_ends_at_the_deadline_that_was_entered() -> None:
-    rounds = (Rounds(gaussian(1.0, 1.0), 3),)
+    rounds = (Rounds(GaussianProfile(1.0, 1.0), 3),)
     with _core.Deadline(0.0):
         for late in (lambda: composed_bound(rounds, 0.75), lambda: composed_bounds(rounds, [2.0, 0.5])):
             with pytest.raises(LimitError):

@@ -16,15 +16,27 @@ from numpy.typing import NDArray
 from pyaccount.errors import DomainError
 from pyaccount.filters.renyi import divergence, divergences_of
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.rounds import Part
+from pyaccount.profiles import (
+    CopiesProfile,
+    DiscreteLaplaceProfile,
+    ExponentialProfile,
+    ExponentialRunsProfile,
+    FiniteProfile,
+    GuaranteesProfile,
+    LaplaceProfile,
+    PoissonProfile,
+    ProfileKind,
+    SometimesProfile,
+    SubsampledProfile,
+)
 
 #: What integrals of profiles may be above the truth, relatively.
 INTEGRATED = 2e-4
 ORDERS = (1.1, 1.5, 2.0, 2.5, 8.0, 30.0)
 
 
-def sampled(group: int, rate: float, noise: float, *, two_sided: bool = False, reverse: bool = False) -> Part:
-    return Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse)))
+def sampled(group: int, rate: float, noise: float, *, two_sided: bool = False, reverse: bool = False) -> ProfileKind:
+    return PoissonProfile(group, rate, noise, two_sided=two_sided, reverse=reverse)
 
 
 def finite(p: Sequence[float], q: Sequence[float], order: float) -> float:
@@ -83,7 +95,7 @@ def test_laplace(order: float) -> None:
                 lambda x, a=a, t=theta: mp.exp(-abs(x)) / 2 * mp.exp((a - 1) * (abs(x - t) - abs(x))),
                 [-120, -20, 0, theta, theta + 20, theta + 120],
             )
-            known = divergence(Part("laplace", (theta, 1.0)), order)
+            known = divergence(LaplaceProfile(theta, 1.0), order)
             assert known is not None
             assert_above(float(known), float(mp.log(truth) / (a - 1)), 1e-8)
 
@@ -98,7 +110,7 @@ def test_discrete_laplace(order: float) -> None:
             truth = mp.fsum(
                 p / total * mp.exp((a - 1) * (abs(x - steps) - abs(x)) / mp.mpf(scale)) for x, p in law.items()
             )
-            known = divergence(Part("discrete_laplace", (steps, scale)), order)
+            known = divergence(DiscreteLaplaceProfile(steps, scale), order)
             assert known is not None
             assert_above(float(known), float(mp.log(truth) / (a - 1)), 1e-9)
 
@@ -113,11 +125,11 @@ def test_pure_and_finite_pairs(order: float) -> None:
         assert_above(known, truth, 1e-12)
     p, q = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
     for above, below, reverse in ((p, q, False), (q, p, True)):
-        pair = Part("finite", (p, q), (("reverse", reverse),))
+        pair = FiniteProfile(p, q, reverse=reverse)
         known_pair = divergence(pair, order)
         assert known_pair is not None
         assert_above(float(known_pair), finite(above, below, order), 1e-10)
-    assert divergence(Part("finite", ((1.0, 0.0), (0.0, 1.0)), (("reverse", False),)), order) is None
+    assert divergence(FiniteProfile((1.0, 0.0), (0.0, 1.0), reverse=False), order) is None
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -129,11 +141,11 @@ def test_bounded_range_is_the_largest_of_all_two_point_losses(order: float) -> N
             p = (math.exp(r) - math.exp(t)) / math.expm1(r)
             value = p * math.exp((order - 1.0) * t) + (1.0 - p) * math.exp((order - 1.0) * (t - r))
             worst = max(worst, math.log(value) / (order - 1.0))
-        known = divergence(Part("exponential", (r,)), order)
+        known = divergence(ExponentialProfile(r), order)
         assert known is not None
         assert_above(float(known), worst * (1.0 - 1e-12), 1e-4)
         assert float(known) <= order * r * r / 8.0 * (1.0 + 1e-12)
-        several = divergence(Part("exponential_runs", (r, 5)), order)
+        several = divergence(ExponentialRunsProfile(r, 5), order)
         assert several is not None
         assert float(several) == pytest.approx(5.0 * float(known), rel=1e-12)
 
@@ -198,12 +210,12 @@ def test_sampling_of_any_pair(order: float) -> None:
     likely = 1.0 / (1.0 + math.exp(-1.0))
     p, q, rate = (likely, 1.0 - likely), (1.0 - likely, likely), 0.1
     mixed = tuple(rate * one + (1.0 - rate) * other for one, other in zip(p, q, strict=True))
-    inner = Part("guarantees", (((1.0, 0.0),),))
+    inner = GuaranteesProfile(((1.0, 0.0),))
     for reverse, (above, below) in ((False, (mixed, q)), (True, (q, mixed))):
-        known = divergence(Part("subsampled", (inner, rate), (("reverse", reverse),)), order)
+        known = divergence(SubsampledProfile(inner, rate, reverse=reverse), order)
         assert known is not None
         assert_above(float(known), finite(above, below, order), INTEGRATED)
-    sometimes = divergence(Part("sometimes", (inner, rate)), order)
+    sometimes = divergence(SometimesProfile(inner, rate), order)
     assert sometimes is not None
     truth = finite((rate * p[0], rate * p[1], 1.0 - rate), (rate * q[0], rate * q[1], 1.0 - rate), order)
     assert_above(float(sometimes), truth, 1e-9)
@@ -218,9 +230,8 @@ def test_other_samplers_are_integrated_from_their_profiles() -> None:
     )
     bounds = compile_document(document).at().bounds()
     (rounds,) = bounds["remove"].upper
-    assert rounds.part.constructor == "copies"
-    shift = rounds.part.arguments[5]
-    assert isinstance(shift, float | int)
+    assert isinstance(rounds.profile, CopiesProfile)
+    shift = rounds.profile.shift
     weights = [math.comb(3, j) * 0.02**j * 0.98 ** (3 - j) for j in range(4)]
     drawn, alone = of_gaussians(weights, [shift * j for j in range(4)], 4.0), of_gaussians((1.0,), (0.0,), 4.0)
     truth = max(mixtures(drawn, alone, 4.0), mixtures(alone, drawn, 4.0))
@@ -250,15 +261,15 @@ def test_nothing_overflows() -> None:
     for part in (
         sampled(1, 0.5, 0.05),
         sampled(1, 1e-9, 0.05),
-        Part("laplace", (400.0, 1.0)),
-        Part("exponential", (900.0,)),
+        LaplaceProfile(400.0, 1.0),
+        ExponentialProfile(900.0),
     ):
         known = divergence(part, 64.0)
         assert known is not None
         assert 0.0 < float(known) < math.inf
     assert divergence(sampled(1, 0.1, 1.0), 1e6) is None
     assert divergence(sampled(1, 0.1, 1.0), 1024.0) is not None
-    assert divergence(Part("guarantees", (((1.0, 1e-6),),)), 2.0) is None
+    assert divergence(GuaranteesProfile(((1.0, 1e-6),)), 2.0) is None
 
 
 @pytest.mark.parametrize("order", [1.0, 0.5, math.nan, math.inf])
@@ -269,9 +280,9 @@ def test_orders_are_above_1(order: float) -> None:
 
 def test_sums_over_integers_are_short_for_any_parameters() -> None:
     """Discrete Laplace noise with 2^52 steps, samples of long compositions, and large groups."""
-    steps = divergence(Part("discrete_laplace", (2**52, 1e17)), 8.0)
+    steps = divergence(DiscreteLaplaceProfile(2**52, 1e17), 8.0)
     assert steps is not None
-    assert float(steps) == pytest.approx(float(divergence(Part("laplace", (2.0**52, 1e17)), 8.0) or 0), rel=1e-6)
+    assert float(steps) == pytest.approx(float(divergence(LaplaceProfile(2.0**52, 1e17), 8.0) or 0), rel=1e-6)
     large = divergence(sampled(200, 0.01, 20.0), 200.0)
     assert large is not None
     # The whole group is Gaussian, with 200/20 as its shift.

@@ -16,7 +16,7 @@ from pyaccount import DocumentError
 from pyaccount.errors import CertificateError, DomainError, Problem
 from pyaccount.filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter, filter_of
 from pyaccount.filters.sums import fits, left_down, sum_up
-from pyaccount.plan.rounds import Part
+from pyaccount.profiles import GuaranteesProfile
 
 GAUSSIAN, RENYI = GaussianFilter(1.0), RenyiFilter((2.0, 8.0), (1.0, 3.0))
 CONCENTRATED, BASIC = ConcentratedFilter(0.5), BasicFilter(1.0, 1e-6)
@@ -36,7 +36,7 @@ def refused(rule: Filter, *entries: Any) -> list[Problem]:
 
 def mu_of_pure(epsilon: float) -> float:
     """μ of the profile of pure ε, whose square is the square of a double; infinite if none is known."""
-    square = Part("guarantees", (((epsilon, 0.0),),)).build().gaussian_square()
+    square = GuaranteesProfile(((epsilon, 0.0),)).build().gaussian_square()
     return math.inf if square is None else math.isqrt(square.numerator) / math.isqrt(square.denominator)
 
 

@@ -27,6 +27,7 @@ ROOMS = (
         "arguments",
         "risk",
         "strategies",
+        "profiles",
         "plan",
         "execute",
         "certificate",

@@ -15,7 +15,8 @@ from pyaccount.certificate.consistency import content_sha256
 from pyaccount.document.loading import load
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan.disjoint import bounds_by_kind
-from pyaccount.plan.rounds import Part, Rounds, combine, enclosed, tight, worst_of
+from pyaccount.plan.rounds import combine, enclosed, tight, worst_of
+from pyaccount.profiles import FiniteProfile, GaussianProfile, ProfileKind, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -273,10 +274,10 @@ def channel(rows: dict[int, tuple[int, ...]], total: int) -> tuple[Fraction, ...
     return tuple(Fraction(entry, 8) for entry in rows[total])
 
 
-def finite(first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> tuple[Part, Part]:
+def finite(first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> tuple[ProfileKind, ProfileKind]:
     """Return the pair of two laws for both directions."""
     pair = (tuple(map(float, first)), tuple(map(float, second)))
-    return Part("finite", pair, (("reverse", False),)), Part("finite", pair, (("reverse", True),))
+    return FiniteProfile(*pair, reverse=False), FiniteProfile(*pair, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -467,9 +468,9 @@ def test_a_certificate_with_parts_is_recomputed() -> None:
 
 def test_laws_around_a_likelihood_ratio_stay_on_their_sides() -> None:
     """If a part is enclosed by laws, the worst of several parts keeps what encloses it."""
-    above, below = Part("gaussian", (1.0, 0.9)), Part("gaussian", (1.0, 1.1))
+    above, below = GaussianProfile(1.0, 0.9), GaussianProfile(1.0, 1.1)
     wide = enclosed((above, above), (below, below), 2)
-    narrow = tight(Part("gaussian", (1.0, 1.0)), Part("gaussian", (1.0, 1.0)), 1)
+    narrow = tight(GaussianProfile(1.0, 1.0), GaussianProfile(1.0, 1.0), 1)
     both = combine([worst_of([wide, narrow]), narrow], merge_gaussians=False)
     single = [combine([one, narrow], merge_gaussians=False) for one in (wide, narrow)]
     question = Question(1.0, None, 1e-6)

@@ -177,8 +177,8 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
         "sampler": {"kind": "none", "max_participations": 3},
         "matrix": matrix,
     }
-    (part,) = pyaccount.compile(document).at().bounds()["remove"].upper
-    bound = float(part.part.arguments[0])  # type: ignore[arg-type]
+    (rounds_of_run,) = pyaccount.compile(document).at().bounds()["remove"].upper
+    bound = rounds_of_run.profile.sensitivity  # type: ignore[attr-defined]
     columns = sum(c * np.eye(rounds, k=-lag) for lag, c in enumerate(coefficients))
     norms = {
         pattern: float(np.linalg.norm(columns[:, list(pattern)].sum(axis=1)))  # type: ignore[index]
@@ -187,8 +187,8 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
     assert max(norms.values()) <= bound
     # An epoch between participations would be too little.
     apart = document | {"sampler": {"kind": "none", "max_participations": 3, "min_separation": length}}
-    (part,) = pyaccount.compile(apart).at().bounds()["remove"].upper
-    assert float(part.part.arguments[0]) < max(norms.values())  # type: ignore[arg-type]
+    (rounds_of_run,) = pyaccount.compile(apart).at().bounds()["remove"].upper
+    assert rounds_of_run.profile.sensitivity < max(norms.values())  # type: ignore[attr-defined]
 
 
 PAGE = (ROOT / "docs" / "samplers.md").read_text(encoding="utf-8")

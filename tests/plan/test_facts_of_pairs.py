@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
+import re
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -12,39 +14,60 @@ from typing import Any
 import pytest
 
 import pyaccount
+from pyaccount import _core, profiles
 from pyaccount.filters import filter_of
-from pyaccount.plan.rounds import Part, gaussian
+from pyaccount.profiles import (
+    CompositionProfile,
+    CopiesProfile,
+    DiscreteGaussianProfile,
+    DiscreteLaplaceProfile,
+    DisplacedProfile,
+    ExponentialProfile,
+    ExponentialRunsProfile,
+    FiniteProfile,
+    GaussianProfile,
+    GuaranteesProfile,
+    LaplaceProfile,
+    MixtureProfile,
+    PoissonProfile,
+    ProfileKind,
+    SelectionProfile,
+    SometimesProfile,
+    SubsampledProfile,
+    TruncatedPoissonProfile,
+    ZcdpProfile,
+)
 
-INNER = Part("finite", ((0.9, 0.1), (0.5, 0.5)), (("reverse", False),))
+INNER = FiniteProfile((0.9, 0.1), (0.5, 0.5), reverse=False)
 PAIRS = [
-    gaussian(1.0, 0.7),
-    Part("laplace", (1.0, 3.0)),
-    Part("discrete_laplace", (2, 3.0)),
-    Part("discrete_gaussian", (2, 1.5)),
-    Part("exponential", (0.3,)),
-    Part("exponential_runs", (0.1, 3)),
-    Part("guarantees", (((0.1, 0.0),),)),
-    Part("guarantees", (((0.5, 1e-3), (1.0, 1e-6)),)),
-    Part("zcdp", (0.1,)),
+    GaussianProfile(1.0, 0.7),
+    LaplaceProfile(1.0, 3.0),
+    DiscreteLaplaceProfile(2, 3.0),
+    DiscreteGaussianProfile(2, 1.5),
+    ExponentialProfile(0.3),
+    ExponentialRunsProfile(0.1, 3),
+    GuaranteesProfile(((0.1, 0.0),)),
+    GuaranteesProfile(((0.5, 1e-3), (1.0, 1e-6))),
+    ZcdpProfile(0.1),
     INNER,
-    Part("poisson", (2, 0.1, 1.0), (("two_sided", False), ("reverse", False))),
-    Part("poisson", (1, 1e-7, 1.0), (("two_sided", False), ("reverse", True))),
-    Part("poisson", (1, 0.1, 1.0), (("two_sided", True), ("reverse", False))),
-    Part("mixture", ((0.2, 0.8), (0.0, 1.0), 0.9), (("reverse", False),)),
-    Part("copies", ("with-replacement", 1, 50, 5, 0, 1.0, 1.0), (("reverse", False),)),
-    Part("truncated_poisson", (50, 6, 0.1, 1.0), (("reverse", False),)),
-    Part("subsampled", (INNER, 0.2), (("reverse", False),)),
-    Part("sometimes", (INNER, 0.2)),
-    Part("subsampled", (Part("composed", ((INNER, 2),), (("below", False),)), 0.2), (("reverse", False),)),
+    PoissonProfile(2, 0.1, 1.0, two_sided=False, reverse=False),
+    PoissonProfile(1, 1e-7, 1.0, two_sided=False, reverse=True),
+    PoissonProfile(1, 0.1, 1.0, two_sided=True, reverse=False),
+    MixtureProfile((0.2, 0.8), (0.0, 1.0), 0.9, reverse=False),
+    CopiesProfile("with-replacement", 1, 50, 5, 0, 1.0, 1.0, reverse=False),
+    TruncatedPoissonProfile(50, 6, 0.1, 1.0, reverse=False),
+    SubsampledProfile(INNER, 0.2, reverse=False),
+    SometimesProfile(INNER, 0.2),
+    SubsampledProfile(CompositionProfile(((INNER, 2),), below=False), 0.2, reverse=False),
 ]
 
 
-@pytest.mark.parametrize("part", PAIRS, ids=lambda part: f"{part.constructor}-{part.arguments[:1]}"[:40])
-def test_a_reversal_is_that_of_the_pair(part: Part) -> None:
+@pytest.mark.parametrize("part", PAIRS, ids=lambda part: repr(part)[:40])
+def test_a_reversal_is_that_of_the_pair(part: ProfileKind) -> None:
     other = part.reversed()
     assert other is not None
     one, reversal = part.build(), other.build()
-    composed = "composed" in repr(part)
+    composed = "Composition" in repr(part)
     for epsilon in (-2.0, -0.3, 0.0, 0.05, 0.4, 1.5):
         alpha = math.exp(epsilon)
         least, most = one.delta(epsilon)
@@ -57,28 +80,28 @@ def test_a_reversal_is_that_of_the_pair(part: Part) -> None:
 
 
 def test_what_belongs_to_no_pair_has_no_reversal() -> None:
-    assert Part("displaced", ("replaced", "fixed-size", 1, 50, 5, 0, 1.0), (("reverse", False),)).reversed() is None
-    assert Part("selection", (INNER, INNER, "geometric", (0.5,)), (("reverse", False),)).reversed() is None
+    assert DisplacedProfile("replaced", "fixed-size", 1, 50, 5, 0, 1.0, reverse=False).reversed() is None
+    assert SelectionProfile(INNER, INNER, "geometric", (0.5,), reverse=False).reversed() is None
     # Reversed inside, too: a sample of a pair with two different directions.
-    assert PAIRS[16].reversed() == Part("subsampled", (INNER.reversed(), 0.2), (("reverse", True),))
+    assert PAIRS[16].reversed() == SubsampledProfile(INNER.reversed(), 0.2, reverse=True)
 
 
 def test_largest_losses_are_exact_where_decimals_give_them() -> None:
-    def of(part: Part) -> Any:
+    def of(part: ProfileKind) -> Any:
         return part.build().largest_loss()
 
     tenth = Fraction(1, 10)
     for part, loss in [
-        (Part("laplace", (1.0, 3.0)), Fraction(1, 3)),
-        (Part("guarantees", (((0.1, 0.0), (0.05, 1e-3)),)), tenth),
-        (Part("exponential", (0.1,)), tenth),
-        (Part("exponential_runs", (0.1, 3)), 3 * tenth),
-        (Part("discrete_laplace", (1, 10.0)), tenth),
-        (Part("sometimes", (Part("exponential", (0.1,)), 0.3)), tenth),
-        (Part("composed", ((Part("exponential", (0.1,)), 3),), (("below", False),)), 3 * tenth),
+        (LaplaceProfile(1.0, 3.0), Fraction(1, 3)),
+        (GuaranteesProfile(((0.1, 0.0), (0.05, 1e-3))), tenth),
+        (ExponentialProfile(0.1), tenth),
+        (ExponentialRunsProfile(0.1, 3), 3 * tenth),
+        (DiscreteLaplaceProfile(1, 10.0), tenth),
+        (SometimesProfile(ExponentialProfile(0.1), 0.3), tenth),
+        (CompositionProfile(((ExponentialProfile(0.1), 3),), below=False), 3 * tenth),
     ]:
         assert of(part) == (loss, loss)
-    assert of(gaussian(1.0, 1.0)) is None
+    assert of(GaussianProfile(1.0, 1.0)) is None
     for part, loss in [(INNER, math.log(0.9 / 0.5)), (INNER.reversed(), math.log(0.5 / 0.1))]:
         assert part is not None
         least, most = of(part)
@@ -88,7 +111,7 @@ def test_largest_losses_are_exact_where_decimals_give_them() -> None:
     for reverse, mapped in [(False, math.log1p(0.2 * 0.8)), (True, -math.log1p(0.2 * (0.2 - 1.0)))]:
         inner = INNER if not reverse else INNER.reversed()
         assert inner is not None
-        least, most = of(Part("subsampled", (inner, 0.2), (("reverse", reverse),)))
+        least, most = of(SubsampledProfile(inner, 0.2, reverse=reverse))
         assert float(least) == pytest.approx(mapped, rel=1e-13)
         assert float(most) == pytest.approx(mapped, rel=1e-13)
 
@@ -179,28 +202,37 @@ def test_filters_charge_randomized_response_for_both_directions(keep: float, val
             assert of_gaussian >= answers - 1e-12
 
 
-#: Modules that match on the names of profiles, and why they may: none derives a fact that bounds privacy from them.
-MATCHING = {
-    "plan/rounds.py": "makes profiles, and merges rounds that are Gaussian, of bounded range, or known by divergences",
-    "plan/alike.py": "groups nearly alike rounds",
-    "plan/replaced.py": "reads the one Gaussian round that it was promised",
-    "execute/unamplified.py": "asks whether the answer has a closed form",
-    "filters/base.py": "words of refusals, and composed rounds one by one",
-    "filters/choosing.py": "chooses the Gaussian filter for Gaussian rounds",
-    "filters/cut.py": "rounds whose divergences are stated have no losses to cut",
-}
-
-
-def test_no_other_module_reads_the_names_of_profiles() -> None:
+def test_no_other_room_asks_for_the_class_of_a_profile() -> None:
+    """What bounds privacy, and what distinguishes classes of profiles, is a method or a field of theirs."""
     package = Path(pyaccount.__file__).parent
-    found = set()
+    classes = {name for name in dir(profiles) if name.endswith("ProfileKind") and name != "ProfileKind"}
+    found = []
     for path in package.rglob("*.py"):
+        if path.parent.name == "profiles":
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Attribute)
-                and node.attr == "constructor"
-                and "part" in ast.unparse(node.value).lower()
-            ):
-                found.add(str(path.relative_to(package)))
-    assert found <= set(MATCHING)
-    assert set(MATCHING) - found <= {"plan/rounds.py"}
+            asked: list[ast.expr] = []
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+                asked = node.args[1:]
+            elif isinstance(node, ast.MatchClass):
+                asked = [node.cls]
+            elif isinstance(node, ast.Compare) and "constructor" in ast.unparse(node):
+                found.append(f"{path}:{node.lineno}")
+            if any(part in classes for one in asked for part in re.findall(r"\w+", ast.unparse(one))):
+                found.append(f"{path}:{node.lineno}")
+    assert not found
+
+
+def test_every_constructor_of_the_core_has_a_class_with_its_arguments() -> None:
+    """A class has the arguments of its constructor, in their order; `of` others it has the profiles that these are made of."""
+    made = {
+        one.constructor: one
+        for one in vars(profiles).values()
+        if isinstance(one, type) and one is not profiles.ProfileKind and issubclass(one, profiles.ProfileKind)
+    }
+    names = {name for name, one in vars(_core.RoundProfile).items() if isinstance(one, staticmethod)}
+    # Only a test makes profiles of tables.
+    assert set(made) == names - {"tabulated"}
+    for name, one in made.items():
+        wanted = list(inspect.signature(getattr(_core.RoundProfile, name)).parameters)
+        assert sorted(one.__match_args__) == sorted(wanted), name

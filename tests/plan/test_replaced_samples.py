@@ -6,16 +6,19 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import pyaccount
+from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.replaced import replaced_in_sample
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
+from pyaccount.plan.rounds import Bounds, DirectedBounds
+from pyaccount.profiles import FiniteProfile, ProfileKind, Rounds
 
 Law = tuple[Fraction, ...]
 HALF = Fraction(1, 2)
@@ -50,7 +53,7 @@ def profile(document: dict[str, Any], direction: str = "remove") -> Callable[[fl
     """Return the bounds on δ of one run of a document, from below by its lower rounds and from above by the upper ones."""
     bounds = compile_document(pyaccount.load(document)).at().composed_bounds()[direction]  # type: ignore[index]
     ((upper,), (lower,)) = (bounds.upper, bounds.lower)
-    above, below = upper.part.build(), lower.part.build()
+    above, below = upper.profile.build(), lower.profile.build()
     return lambda epsilon: (below.delta(epsilon)[0], above.delta(epsilon)[1])
 
 
@@ -161,6 +164,18 @@ def test_it_is_attained_if_the_output_shows_who_was_drawn() -> None:
 # ---- phases of which a removal is known
 
 
+@dataclass(frozen=True, slots=True)
+class Tabulated(ProfileKind):
+    """A profile that is known at some losses."""
+
+    constructor: ClassVar[str] = "tabulated"
+
+    points: tuple[tuple[float, float], ...]
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.tabulated(self.points)
+
+
 def of_laws(first: Law, without: Law, second: Law) -> tuple[DirectedBounds, Callable[[Fraction], Fraction], list[Law]]:
     """Return what is known of three laws under add-remove, as rounds, and the exact bound that follows from it.
 
@@ -169,11 +184,7 @@ def of_laws(first: Law, without: Law, second: Law) -> tuple[DirectedBounds, Call
     rounds = {
         way: (
             Rounds(
-                Part(
-                    "finite",
-                    (tuple(map(float, p)), tuple(map(float, r))),
-                    (("relative_error", 1e-15), ("reverse", False)),
-                ),
+                FiniteProfile(tuple(map(float, p)), tuple(map(float, r)), relative_error=1e-15, reverse=False),
                 1,
             ),
         )
@@ -213,7 +224,7 @@ def test_the_bound_from_a_removal_holds_and_is_the_best_one_from_it(seed: int) -
     ]
     run, exact, (first, without, second) = of_laws(laws[0], laws[1], laws[2])
     made = replaced_in_sample(run, 0.25, 1, gaussian=False)
-    above = made["remove"].upper[0].part.build()
+    above = made["remove"].upper[0].profile.build()
     for alpha in ALPHAS:
         sampled = [mixture([1 - q, q], [without, drawn]) for drawn in (first, second)]
         truth, most = stick(sampled[0], sampled[1], alpha), above.delta(math.log(alpha))[1]
@@ -236,7 +247,7 @@ def test_it_is_attained_by_shifts_of_one_law() -> None:
 
     first, without, second = (moved(shift) for shift in (1, 0, -1))
     run, exact, _ = of_laws(first, without, second)
-    above = replaced_in_sample(run, 0.25, 1, gaussian=False)["add"].upper[0].part.build()
+    above = replaced_in_sample(run, 0.25, 1, gaussian=False)["add"].upper[0].profile.build()
     sampled = [mixture([Fraction(3, 4), Fraction(1, 4)], [without, drawn]) for drawn in (first, second)]
     for alpha in ALPHAS:
         truth = stick(sampled[0], sampled[1], alpha)
@@ -260,9 +271,9 @@ def test_random_data_sets_of_three_records_are_bounded() -> None:
             way: tuple((math.log(a), float(max(stick(*pair, a) for pair in ordered)) * (1 + 1e-12)) for a in grid)
             for way, ordered in (("remove", pairs), ("add", [(q_, p_) for p_, q_ in pairs]))
         }
-        rounds = {way: (Rounds(Part("tabulated", (points,)), 1),) for way, points in stated.items()}
+        rounds = {way: (Rounds(Tabulated(points), 1),) for way, points in stated.items()}
         run = {way: Bounds(one, one) for way, one in rounds.items()}
-        above = replaced_in_sample(run, 0.25, 1, gaussian=False)["remove"].upper[0].part.build()  # type: ignore[arg-type]
+        above = replaced_in_sample(run, 0.25, 1, gaussian=False)["remove"].upper[0].profile.build()  # type: ignore[arg-type]
         first, second = (law_of_sample(laws.__getitem__, [who, "z", "w"], q) for who in "xy")
         for alpha in ALPHAS:
             assert stick(first, second, alpha) <= above.delta(math.log(alpha))[1] + 1e-13

@@ -8,8 +8,9 @@ import pytest
 
 from pyaccount._core import answer_all
 from pyaccount.directions import DIRECTIONS, Direction
-from pyaccount.plan.rounds import DirectedBounds, Part, gaussian, tight
+from pyaccount.plan.rounds import DirectedBounds, tight
 from pyaccount.plan.selection import LAWS, RunLaw, selected
+from pyaccount.profiles import GaussianProfile, PoissonProfile, SelectionProfile
 
 STATED = [
     RunLaw("geometric", (0.2,)),
@@ -50,19 +51,19 @@ def test_the_moments_of_a_law_are_those_of_its_probabilities(law: RunLaw) -> Non
 
 def composed(run: DirectedBounds, direction: Direction) -> float:
     """Return δ(0) of one run."""
-    rounds = [(item.part.build(), item.count) for item in run[direction].upper]
+    rounds = [(item.profile.build(), item.count) for item in run[direction].upper]
     (answer,) = answer_all([(rounds, 0.0, None, 1e-4)])
     return answer.lower
 
 
 @pytest.mark.parametrize("law", STATED, ids=str)
 def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
-    run = tight(gaussian(1.0, 2.0), gaussian(1.0, 2.0), 3)
+    run = tight(GaussianProfile(1.0, 2.0), GaussianProfile(1.0, 2.0), 3)
     bounds = selected(run, law, 4)
     for direction in DIRECTIONS:
-        ((upper, count),) = [(rounds.part.build(), rounds.count) for rounds in bounds[direction].upper]
+        ((upper, count),) = [(rounds.profile.build(), rounds.count) for rounds in bounds[direction].upper]
         assert count == 4
-        lower = [(rounds.part.build(), rounds.count) for rounds in bounds[direction].lower]
+        lower = [(rounds.profile.build(), rounds.count) for rounds in bounds[direction].lower]
         if law.none() == 0.0:
             assert [count for _, count in lower] == [12]
             continue
@@ -77,15 +78,15 @@ def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
 def test_directions_keep_their_profiles() -> None:
     """The direction remove of one run is the first profile of both directions of the selection."""
     run = tight(
-        Part("poisson", (1, 0.3, 1.0), (("two_sided", False), ("reverse", False))),
-        Part("poisson", (1, 0.3, 1.0), (("two_sided", False), ("reverse", True))),
+        PoissonProfile(1, 0.3, 1.0, two_sided=False, reverse=False),
+        PoissonProfile(1, 0.3, 1.0, two_sided=False, reverse=True),
         1,
     )
     bounds = selected(run, RunLaw("geometric", (0.5,)))
-    parts = [bounds[direction].upper[0].part for direction in DIRECTIONS]
-    assert [dict(part.options)["reverse"] for part in parts] == [False, True]
-    assert parts[0].arguments == parts[1].arguments
-    assert parts[0].arguments[:2] == tuple(run[direction].upper[0].part for direction in DIRECTIONS)
-    remove, add = (part.build() for part in parts)
+    above, below = (bounds[direction].upper[0].profile for direction in DIRECTIONS)
+    one, other = (run[direction].upper[0].profile for direction in DIRECTIONS)
+    assert above == SelectionProfile(one, other, "geometric", (0.5,), reverse=False)
+    assert below == SelectionProfile(one, other, "geometric", (0.5,), reverse=True)
+    remove, add = above.build(), below.build()
     # The losses of a sampled record are bounded in the direction add alone.
     assert remove.delta(8.0)[1] > 100.0 * add.delta(8.0)[1]

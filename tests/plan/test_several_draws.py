@@ -24,6 +24,7 @@ from pyaccount import Accountant
 from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
+from pyaccount.profiles import PoissonProfile
 
 EPSILONS = [0.0, 0.3, 1.0, 2.5]
 BASE: dict[str, Any] = {
@@ -190,8 +191,8 @@ def test_what_the_rates_are_of(
 @pytest.mark.parametrize("draws", [3, 7, 10, 1000])
 def test_a_stated_probability_counts_to_the_last_bit(p: float, draws: int) -> None:
     raw = document(training={"sampling_probability": p}, sampler={"draws_per_iteration": draws})
-    (part,) = compile_document(load(raw)).at().bounds()["remove"].upper
-    assert part.part.arguments == (draws, p, 1.2)
+    (rounds,) = compile_document(load(raw)).at().bounds()["remove"].upper
+    assert rounds.profile == PoissonProfile(draws, p, 1.2, two_sided=False, reverse=False)
 
 
 @pytest.mark.parametrize(

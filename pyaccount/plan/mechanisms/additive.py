@@ -22,7 +22,7 @@ from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.plan.common import number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
-from pyaccount.plan.rounds import Part, gaussian
+from pyaccount.profiles import DiscreteGaussianProfile, DiscreteLaplaceProfile, GaussianProfile, LaplaceProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
 
     def released(self, mechanism: LaplaceMechanism, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = Part("laplace", (rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.scale)))
+        part = LaplaceProfile(rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.scale))
         return Released(part, part, mechanism.moved)
 
     def described(self, mechanism: LaplaceMechanism) -> MechanismWords:
@@ -84,7 +84,7 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
 
     def released(self, mechanism: GaussianMechanism, group: int) -> Released:
         """Return the pair of the vector, along the direction of its change."""
-        part = gaussian(rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.sigma))
+        part = GaussianProfile(rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.sigma))
         return Released(part, part)
 
     def described(self, mechanism: GaussianMechanism) -> MechanismWords:
@@ -142,7 +142,7 @@ class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
 
     def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = Part("discrete_laplace", (group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale))))
+        part = DiscreteLaplaceProfile(group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale)))
         return Released(part, part, mechanism.moved)
 
     def described(self, mechanism: DiscreteLaplace) -> MechanismWords:
@@ -175,7 +175,7 @@ class DiscreteGaussianPlan(MechanismPlan[DiscreteGaussian], OnLatticePlan):
 
     def released(self, mechanism: DiscreteGaussian, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = Part("discrete_gaussian", (group * mechanism.shift(), mechanism.in_steps(mechanism.sigma)))
+        part = DiscreteGaussianProfile(group * mechanism.shift(), mechanism.in_steps(mechanism.sigma))
         return Released(part, part, mechanism.moved)
 
     def described(self, mechanism: DiscreteGaussian) -> MechanismWords:

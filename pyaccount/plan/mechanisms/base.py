@@ -15,8 +15,9 @@ from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import neighbours_assumption, number
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, repeated
+from pyaccount.plan.rounds import Bounds, DirectedBounds, repeated
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
+from pyaccount.profiles import ProfileKind, Rounds
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -39,16 +40,16 @@ class Released:
     direction add.
     """
 
-    upper: Part
-    lower: Part
+    upper: ProfileKind
+    lower: ProfileKind
     count: int = 1
     add: Released | None = None
     #: What is revealed beside it, which is the same from above and from below, and in both directions.
-    beside: tuple[Part, ...] = ()
+    beside: tuple[ProfileKind, ...] = ()
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds of one run in both directions."""
-        beside = tuple(Rounds(part, 1) for part in self.beside)
+        beside = tuple(Rounds(one, 1) for one in self.beside)
         return {
             direction: Bounds((Rounds(one.upper, one.count), *beside), (Rounds(one.lower, one.count), *beside))
             for direction, one in zip(DIRECTIONS, (self, self.add or self), strict=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.mechanisms import MixtureOfGaussians
 from pyaccount.plan.common import number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
-from pyaccount.plan.rounds import Part
+from pyaccount.profiles import MixtureProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class MixtureOfGaussiansPlan(MechanismPlan[MixtureOfGaussians]):
         shifts = tuple(sorted(law))
         probabilities = tuple(min(1.0, float(law[shift] / total)) for shift in shifts)
         remove, add = (
-            Part("mixture", (probabilities, shifts, number(mechanism.sigma)), (("reverse", reverse),))
-            for reverse in (False, True)
+            MixtureProfile(probabilities, shifts, number(mechanism.sigma), reverse) for reverse in (False, True)
         )
         return Released(remove, remove, 1, Released(add, add))
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import RandomizedResponse
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
-from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
+from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.units import draw_may_show
+from pyaccount.profiles import FiniteProfile, SubsampledProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -41,14 +42,12 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
         """Return the pair for each record of the group that answers; a value that is released once has one pair."""
         p, k = mechanism.truth_probability, mechanism.values
         if mechanism.answers == "each-record" and mechanism.empty_record == "uniform":
-            pair: tuple[tuple[float, ...], ...] = ((p, 1.0 - p), (1.0 / k, 1.0 - 1.0 / k))
+            pair: tuple[tuple[float, ...], tuple[float, ...]] = ((p, 1.0 - p), (1.0 / k, 1.0 - 1.0 / k))
         else:
             q = (1.0 - p) / (k - 1)
             pair = ((p, q, max(0.0, 1.0 - p - q)), (q, p, max(0.0, 1.0 - p - q)))
         count = group if mechanism.answers == "each-record" else 1
-        remove, add = (
-            Part("finite", pair, (("relative_error", ROUNDING), ("reverse", reverse))) for reverse in (False, True)
-        )
+        remove, add = (FiniteProfile(*pair, ROUNDING, reverse) for reverse in (False, True))
         return Released(remove, remove, count, Released(add, add, count))
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
@@ -61,15 +60,10 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
         least, most = min(p, other), max(p, other)
         drawn = (1.0 - rate) * least + rate * most
         rest = max(0.0, 1.0 - drawn - least)
-        part = Part(
-            "finite", ((drawn, least, rest), (least, drawn, rest)), (("relative_error", ROUNDING), ("reverse", False))
-        )
+        profile = FiniteProfile((drawn, least, rest), (least, drawn, rest), ROUNDING)
         run = self.released(mechanism, 1)
-        below = [
-            Part("subsampled", (one.upper, rate), (("reverse", reverse),))
-            for one, reverse in ((run, False), (run.add or run, True))
-        ]
-        return enclosed((part, part), (below[0], below[1]), body.count)
+        below = [SubsampledProfile(one.upper, rate, reverse) for one, reverse in ((run, False), (run.add or run, True))]
+        return enclosed((profile, profile), (below[0], below[1]), body.count)
 
     def words(self, document: Document, body: Body) -> Reduction:
         """Return the theorem, with sampling and the number of runs."""

@@ -7,7 +7,7 @@ for a group of k it is k·r.
   profile is at most that of the worst pair of losses t and t − r, h(α) = (e^{r/2} − √α)²/(e^r − 1) for |ln α| ≤ r (Dong,
   Durfee & Rogers 2020, arXiv:1909.13830). h is convex, and bounds every pair, so its composition bounds adaptive ones.
   Every α is attained by some t. Several runs are bounded together, by the supremum over all choices of t that depend on what
-  was released before (`plan.rounds.in_blocks`). Two candidates whose utilities are exchanged have the losses ±r/2, which
+  was released before (`pyaccount.profiles.in_blocks`). Two candidates whose utilities are exchanged have the losses ±r/2, which
   gives the lower bound of several runs.
 - **Exponential noise** (and permute-and-flip, which has the same output: Ding et al. 2021, arXiv:2105.07260) **and
   Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.paths`
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
 from pyaccount.document.mechanisms.base import Selection, rounded_up
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
-from pyaccount.plan.rounds import Part
+from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProfile, LaplaceProfile
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def loss_range(mechanism: Selection, group: int) -> float:
     return rounded_up(group * Fraction(mechanism.loss_range()))
 
 
-def _two_candidates(least: float) -> Part:
+def _two_candidates(least: float) -> FiniteProfile:
     """Return the pair with probabilities (½, ½) against (least, 1 − least)."""
-    return Part("finite", ((0.5, 0.5), (least, 1.0 - least)), (("reverse", False),))
+    return FiniteProfile((0.5, 0.5), (least, 1.0 - least))
 
 
 class SelectionPlan(MechanismPlan[Mechanism]):
@@ -102,7 +102,7 @@ class ExponentialPlan(SelectionPlan[Exponential]):
 
 def _bounded_range(r: float) -> Released:
     """Return the profile of losses of range r, and the pair with losses ±r/2."""
-    return Released(Part("exponential", (r,)), Part("guarantees", (((0.5 * r * (1.0 - 1e-15), 0.0),),)))
+    return Released(ExponentialProfile(r), GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),)))
 
 
 def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
@@ -134,7 +134,7 @@ class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
 
 def flipped(r: float) -> Released:
     """Return what permute-and-flip reveals at the range r."""
-    return Released(Part("laplace", (r, 1.0)), _two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
+    return Released(LaplaceProfile(r, 1.0), _two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
 
 
 def _noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
@@ -162,7 +162,7 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
         if mechanism.noise == "exponential":
             return flipped(r)
         least = 0.25 * math.exp(-r) * (2.0 + r) * (1.0 + 1e-12)
-        return Released(Part("laplace", (r, 1.0)), _two_candidates(least))
+        return Released(LaplaceProfile(r, 1.0), _two_candidates(least))
 
     def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
         """Return the theorem of the law of the noise."""

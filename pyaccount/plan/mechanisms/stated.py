@@ -48,7 +48,7 @@ from pyaccount.document.words import TWO_STEPS
 from pyaccount.plan.common import GROUP_LEMMA, number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
-from pyaccount.plan.rounds import Part, gaussian
+from pyaccount.profiles import GaussianProfile, GuaranteesProfile, ProfileKind, RenyiProfile, ZcdpProfile
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
@@ -94,32 +94,34 @@ class StatedPlan(MechanismPlan[Stated]):
     def released(self, mechanism: Stated, group: int) -> Released:
         """Return the profile of the guarantee, and that of a mechanism that attains it (or of a Gaussian one)."""
         way, exception = mechanism.way(), mechanism.exception
-        beside = (Part("guarantees", (((0.0, exception),),)),) if exception > 0.0 else ()
+        beside = (GuaranteesProfile(((0.0, exception),)),) if exception > 0.0 else ()
         if way == "mu":
             assert mechanism.mu is not None
-            part = gaussian(_times(group, mechanism.mu), 1.0)
+            part = GaussianProfile(_times(group, mechanism.mu), 1.0)
             return Released(part, part)
         if way == "rho":
             assert mechanism.rho is not None
             rho = group * group * mechanism.rho * (1.0 if group == 1 else 1.0 + _MARGIN)
             if mechanism.xi:
                 divergences = tuple((mechanism.xi + order * rho) * (1.0 + _MARGIN) for order in ORDERS)
-                upper = Part("renyi", (ORDERS, divergences))
+                upper: ProfileKind = RenyiProfile(ORDERS, divergences)
             else:
-                upper = Part("zcdp", (rho,))
-            return Released(upper, gaussian(math.sqrt(2.0 * rho) * (1.0 - _MARGIN), 1.0), beside=beside)
+                upper = ZcdpProfile(rho)
+            return Released(upper, GaussianProfile(math.sqrt(2.0 * rho) * (1.0 - _MARGIN), 1.0), beside=beside)
         if way == "renyi":
             orders = sorted((entry.order, entry.epsilon) for entry in mechanism.renyi)
-            upper = Part("renyi", (tuple(order for order, _ in orders), tuple(bound for _, bound in orders)))
-            least = min(math.sqrt(2.0 * bound / order) for order, bound in orders) * (1.0 - _MARGIN)
-            lower = gaussian(least, 1.0) if least > 0.0 else Part("guarantees", (((0.0, 0.0),),))
+            upper = RenyiProfile(tuple(order for order, _ in orders), tuple(bound for _, bound in orders))
+            smallest = min(math.sqrt(2.0 * bound / order) for order, bound in orders) * (1.0 - _MARGIN)
+            lower: ProfileKind = GuaranteesProfile(((0.0, 0.0),))
+            if smallest > 0.0:
+                lower = GaussianProfile(smallest, 1.0)
             return Released(upper, lower, beside=beside)
         points = tuple(_points(mechanism))
         if group == 1:
-            part = Part("guarantees", (points,))
-            return Released(part, part)
+            stated = GuaranteesProfile(points)
+            return Released(stated, stated)
         profile = profile_of_steps(points, group)
-        return Released(Part("guarantees", (profile.above,)), Part("guarantees", (profile.below,)))
+        return Released(GuaranteesProfile(profile.above), GuaranteesProfile(profile.below))
 
     def one_run(self, document: Document, body: Body) -> Released:
         """Return the profile of the guarantee; if it is for another adjacency, that of as many steps as a neighbour is away."""

@@ -9,8 +9,9 @@ from pyaccount.plan.common import moves, number
 from pyaccount.plan.contrast import worst
 from pyaccount.plan.noises import several
 from pyaccount.plan.noises.base import NoisePlan
-from pyaccount.plan.rounds import enclosed, gaussian
+from pyaccount.plan.rounds import enclosed
 from pyaccount.plan.samplers import sampler_plan, truncated
+from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -54,7 +55,7 @@ class GaussianPlan(NoisePlan):
         """
         participation = worst(document, body)
         sensitivity = float(number(document.privacy.group_size) * moves(document)) * participation.norm()
-        upper, lower = (gaussian(sensitivity, multiplier) for multiplier in several.multipliers(body))
+        upper, lower = (GaussianProfile(sensitivity, multiplier) for multiplier in several.multipliers(body))
         return enclosed((upper, upper), (lower, lower), participation.count)
 
     def convention(self, document: Document) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import DirectedBounds, Part, tight
+from pyaccount.plan.rounds import DirectedBounds, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
+from pyaccount.profiles import LaplaceProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -51,7 +52,7 @@ def words(document: Document, body: Body) -> Reduction:
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return one Laplace release for each round in which the group takes part."""
     sensitivity = moves(document) * number(document.privacy.group_size)
-    part = Part("laplace", (float(sensitivity), number(body.noise.multiplier)))
+    part = LaplaceProfile(float(sensitivity), number(body.noise.multiplier))
     return tight(part, part, body.count * body.participations())
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.plan.common import number
-from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian
+from pyaccount.plan.rounds import DirectedBounds, enclosed
+from pyaccount.profiles import AllocationProfile, GaussianProfile, ProfileKind, SeveralOfProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -89,31 +90,34 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
     if least < LEAST_SQUARE or 0.5 * largest + reach * math.sqrt(largest) >= MOST_LOSS:
         # The upper bound takes the chosen round as known. The lower bound takes the sum of all outputs, which any chosen round
         # moves by at least the least norm.
-        known = gaussian(math.sqrt(largest) * (1.0 + ROUNDING), 1.0)
-        summed = gaussian(math.sqrt(least / sum(count for _, count in below)) * (1.0 - ROUNDING), 1.0)
+        known = GaussianProfile(math.sqrt(largest) * (1.0 + ROUNDING), 1.0)
+        summed = GaussianProfile(math.sqrt(least / sum(count for _, count in below)) * (1.0 - ROUNDING), 1.0)
         return _enclosed((known, known), (summed, summed), count)
     tolerance = document.accounting.tolerance or TOLERANCE
     spacing = (0.5 * tolerance / GAP / (1.0 + largest / 4.0)) ** 0.5
     most = MOST_NODES if len(above) <= 2 else 2.0 * MOST_NODES / len(above)
     spacing = max(spacing, (math.sqrt(largest) + 2.0 * reach) * math.sqrt(largest / least) / most)
 
-    def part(squares: Squares, *, reverse: bool, below: bool) -> Part:
-        listed = tuple(square for square, _ in squares), tuple(rounds for _, rounds in squares)
-        arguments = (*listed, min(max(spacing, FINEST), COARSEST), negligible)
-        return Part("allocation", arguments, (("reverse", reverse), ("below", below)))
+    def part(squares: Squares, *, reverse: bool, below: bool) -> ProfileKind:
+        values, counts = tuple(square for square, _ in squares), tuple(rounds for _, rounds in squares)
+        return AllocationProfile(values, counts, min(max(spacing, FINEST), COARSEST), negligible, reverse, below)
 
     upper = part(above, reverse=False, below=False), part(above, reverse=True, below=False)
     lower = part(below, reverse=False, below=True), part(below, reverse=True, below=True)
     return _enclosed(upper, lower, count)
 
 
-def _enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
+def _enclosed(
+    upper: tuple[ProfileKind, ProfileKind], lower: tuple[ProfileKind, ProfileKind], count: int
+) -> DirectedBounds:
     """Return bounds whose two laws enclose the law of one pair; their distance is an error of the bound."""
     return {side: replace(directed, inner=directed.lower) for side, directed in enclosed(upper, lower, count).items()}
 
 
-def several(document: Document, square: float, rounds: int, participations: int) -> tuple[Part, Part] | None:
-    """Return a lower bound for one allocation of `participations` out of `rounds` rounds, as parts (remove, add).
+def several(
+    document: Document, square: float, rounds: int, participations: int
+) -> tuple[ProfileKind, ProfileKind] | None:
+    """Return a lower bound for one allocation of `participations` out of `rounds` rounds, as profiles (remove, add).
 
     It is for two data sets, with contributions of 1 by the record. Returns None if the core makes no law for them. The
     nodes are as far apart as allowed: the upper bound is not from these data sets, and is farther away than that.
@@ -127,8 +131,9 @@ def several(document: Document, square: float, rounds: int, participations: int)
         or 0.5 * total + _reach(negligible) * math.sqrt(total) >= MOST_LOSS
     ):
         return None
-    arguments = (square, rounds, participations, COARSEST, negligible)
-    remove, add = (Part("several_of", arguments, (("reverse", reverse),)) for reverse in (False, True))
+    remove, add = (
+        SeveralOfProfile(square, rounds, participations, COARSEST, negligible, reverse) for reverse in (False, True)
+    )
     return remove, add
 
 

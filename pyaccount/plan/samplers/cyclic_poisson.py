@@ -32,11 +32,12 @@ from pyaccount.plan.common import (
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
+from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Differentiable, Worst, each_round, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.profiles import GaussianProfile, PoissonProfile, ProfileKind, Rounds
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -128,10 +129,10 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     return directed
 
 
-def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> Part:
+def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> ProfileKind:
     if p >= 1.0:
-        return gaussian(2.0 if two_sided else 1.0, sigma)
-    return Part("poisson", (1, p, sigma), (("two_sided", two_sided), ("reverse", reverse)))
+        return GaussianProfile(2.0 if two_sided else 1.0, sigma)
+    return PoissonProfile(1, p, sigma, two_sided, reverse)
 
 
 #: The analysis of fixed parts, which may be known.

@@ -16,8 +16,9 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
+from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, each_round, moved
+from pyaccount.profiles import GaussianProfile
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
     group, noise = moves(document) * number(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
-        part = gaussian(float(group), noise)
+        part = GaussianProfile(float(group), noise)
         return tight(part, part, body.count * body.participations())
     built = strategy(document, body)
     above, below = built.sensitivity(_separation_of(body), body.participations(), each_round(body))
-    upper = gaussian(group * above * (1.0 + built.slack), noise)
-    lower = gaussian(group * below * (1.0 - built.slack), noise)
+    upper = GaussianProfile(group * above * (1.0 + built.slack), noise)
+    lower = GaussianProfile(group * below * (1.0 - built.slack), noise)
     return enclosed((upper, upper), (lower, lower), body.count)
 
 

@@ -15,15 +15,15 @@ from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
+from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
+from pyaccount.profiles import CopiesProfile, DisplacedProfile, OpposedProfile, ProfileKind
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
 
-REVERSED, FORWARD = (("reverse", True),), (("reverse", False),)
 
 DISPLACEMENT = (
     "A drawn record displaces another, so the sum can move by 2 for each time it is drawn; figures in circulation that move it "
@@ -131,22 +131,23 @@ class FixedDrawsPlan(SamplerPlan):
         sampler, dataset, batch, subset = self.draws(body)
         self._check_sizes(document, body, group)
         remove, add = (
-            Part("copies", (sampler, group, dataset, batch, subset, below, noise), options)
-            for options in (FORWARD, REVERSED)
+            CopiesProfile(sampler, group, dataset, batch, subset, below, noise, reverse) for reverse in (False, True)
         )
         if self.exact(document, body):
             return tight(remove, add, rounds(body))
         change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
         above = tuple(
-            Part("displaced", (change, sampler, group, dataset, batch, subset, noise), options)
-            for options in (FORWARD, REVERSED if change == "zeroed" else FORWARD)
+            DisplacedProfile(change, sampler, group, dataset, batch, subset, noise, reverse)
+            for reverse in (False, change == "zeroed")
         )
         # Under add-remove the data set with the record is the larger one; otherwise the two data sets can be exchanged.
-        lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
+        lower: tuple[ProfileKind, ProfileKind] = (
+            (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
+        )
         if self._opposed(document, body):
             # All other records contribute −1. In the direction add the record contributes −1 too, which attains the bound; in the
             # direction remove it contributes 1.
-            lower = (Part("opposed", (dataset, batch, noise)), remove)
+            lower = (OpposedProfile(dataset, batch, noise), remove)
         return enclosed((above[0], above[1]), lower, rounds(body))
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:

@@ -16,10 +16,11 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian, tight
+from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.renewal import Renewal
+from pyaccount.profiles import GaussianProfile, PoissonProfile, TruncatedPoissonProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -115,12 +116,11 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     rate, noise = body.sampling_probability(), number(body.noise.multiplier)
     if rate >= 1.0:
         # Every record is in every batch, so a round is a Gaussian mechanism.
-        part = gaussian(2.0 * group if two_sided else float(group), noise)
-        return tight(part, part, rounds(body))
+        whole = GaussianProfile(2.0 * group if two_sided else float(group), noise)
+        return tight(whole, whole, rounds(body))
     # Under replace-one the two mixtures are mirror images, so both directions have the same profile.
     remove, add = (
-        Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))
-        for reverse in (False, True)
+        PoissonProfile(group, rate, noise, two_sided, reverse=reverse and not two_sided) for reverse in (False, True)
     )
     return tight(remove, add, rounds(body))
 
@@ -159,13 +159,9 @@ def _truncated_bounds(document: Document, body: Body) -> DirectedBounds:
     records = body.training.dataset_size
     assert records is not None
     assert limit is not None
-    upper = [
-        Part("truncated_poisson", (records, limit, p, sigma), (("reverse", reverse),)) for reverse in (False, True)
-    ]
+    upper = [TruncatedPoissonProfile(records, limit, p, sigma, reverse) for reverse in (False, True)]
     least = _kept(records, p, limit)
-    lower = [
-        Part("poisson", (1, least, sigma), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
-    ]
+    lower = [PoissonProfile(1, least, sigma, two_sided=False, reverse=reverse) for reverse in (False, True)]
     return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(body))
 
 

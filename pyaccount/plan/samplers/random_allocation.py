@@ -23,10 +23,11 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, gaussian, tight
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
+from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
     from pyaccount import _core
@@ -158,7 +159,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     count = body.count * number(body.training.iterations) // t
     if k == t:
         # A record is in every round.
-        part = gaussian(1.0, sigma)
+        part = GaussianProfile(1.0, sigma)
         return tight(part, part, count * t)
     square = 1.0 / (sigma * sigma)
     sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
@@ -169,7 +170,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     if k == 1:
         return above
     # The lower bound is for two data sets. If the core makes no law for them, it sums all t rounds: N(k, tσ²) against N(0, tσ²).
-    below = several(document, square, t, k) or 2 * (gaussian(k * (1.0 - ROUNDING), sigma * t**0.5),)
+    below = several(document, square, t, k) or 2 * (GaussianProfile(k * (1.0 - ROUNDING), sigma * t**0.5),)
     lower = tight(*below, count)
     return {side: Bounds(above[side].upper, lower[side].lower, above[side].inner) for side in above}
 

@@ -35,8 +35,9 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
+from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.samplers.renewal import START
+from pyaccount.profiles import PublicParticipationProfile, SummedOutputsProfile
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -139,10 +140,10 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     # If records of other users interfere, a user waits less often than alone, so the stationary law of a single user does not
     # apply to the start; being available at once is the worst case.
     norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
-    upper = Part("public_participation", (norm_bounds, b, p, k), (("warm", False),))
+    upper = PublicParticipationProfile(norm_bounds, b, p, k, warm=False)
     shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations, b, k))
-    warm = ("warm", body.sampler.start == "warm")
-    remove, add = (Part("summed_outputs", (shifts, b, p, k), (("reverse", reverse), warm)) for reverse in (False, True))
+    warm = body.sampler.start == "warm"
+    remove, add = (SummedOutputsProfile(shifts, b, p, k, reverse, warm) for reverse in (False, True))
     return enclosed((upper, upper), (remove, add), body.count)
 
 

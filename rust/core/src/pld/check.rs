@@ -67,7 +67,7 @@ impl Atoms<'_> {
 }
 
 /// The profile of atoms, read from right to left.
-struct Walk<'a> {
+struct Evaluator<'a> {
     atoms: Atoms<'a>,
     /// The number of atoms on the left.
     left: usize,
@@ -77,7 +77,7 @@ struct Walk<'a> {
     slope: f64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Evaluator<'a> {
     fn new(atoms: Atoms<'a>) -> Self {
         Self { atoms, left: atoms.loss.len(), at: f64::INFINITY, delta: 0.0, slope: 0.0 }
     }
@@ -132,18 +132,18 @@ fn above(atoms: Atoms, mesh: &Mesh, error: f64) -> Result<()> {
     if (atoms.total() - 1.0).abs() > error {
         return refused("the masses of a law from above do not sum to 1");
     }
-    let mut walk = Walk::new(atoms);
+    let mut evaluator = Evaluator::new(atoms);
     for node in mesh.nodes.iter().rev() {
         let least = node.point.delta - node.point.delta_error;
-        if walk.to(node.epsilon) * (1.0 + error) + UNDERFLOW < least {
+        if evaluator.to(node.epsilon) * (1.0 + error) + UNDERFLOW < least {
             return refused("a law from above is below the profile that it was made of");
         }
     }
     let first = &mesh.nodes[0];
     let start = atoms.loss.first().map_or(first.epsilon, |loss| loss.min(first.epsilon));
-    walk.to(start);
+    evaluator.to(start);
     let most = (mesh.offset + start).exp() * (1.0 + error) + error + first.point.delta_error;
-    if walk.slope_on_the_left() > most {
+    if evaluator.slope_on_the_left() > most {
         return refused("a law from above has more mass than 1 under the other law of its pair");
     }
     Ok(())
@@ -156,8 +156,8 @@ pub(super) fn below(atoms: Atoms, mesh: &Mesh, error: f64) -> Result<f64> {
     if atoms.total() > 1.0 + error {
         refused("the masses of a law from below sum to more than 1")?;
     }
-    let mut walk = Walk::new(atoms);
-    let mut exceeds = |place: f64, most: f64| walk.to(place) * (1.0 - error) > most + UNDERFLOW;
+    let mut evaluator = Evaluator::new(atoms);
+    let mut exceeds = |place: f64, most: f64| evaluator.to(place) * (1.0 - error) > most + UNDERFLOW;
     let mut after: Option<&Node> = None;
     let mut wrong = false;
     for node in mesh.nodes.iter().rev() {
@@ -170,7 +170,7 @@ pub(super) fn below(atoms: Atoms, mesh: &Mesh, error: f64) -> Result<f64> {
     if wrong {
         refused("a law from below is above the profile that it was made of")?;
     }
-    Ok(walk.slope_on_the_left())
+    Ok(evaluator.slope_on_the_left())
 }
 
 /// Returns where the lines of two neighbouring nodes meet, and the upper end of their errors there; `None` where rounding

@@ -90,7 +90,7 @@ mod tests {
         let exact = GaussianPair::new((40.0 * 0.09 + 1.0_f64).sqrt(), 1.0).unwrap();
         let epsilons = [0.5, 2.0, 6.0, 12.0];
         let mut widths = Vec::new();
-        for most in [1 << 17, 1 << 19, 1 << 26] {
+        for most in [1 << 18, 1 << 20, 1 << 26] {
             let mut width = 0.0;
             for epsilon in epsilons {
                 let (run, query) = (Run::default().counted(Some(most)), Query::Delta(epsilon));

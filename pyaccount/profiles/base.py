@@ -1,0 +1,103 @@
+"""The base class of profiles, and rounds of one profile."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Self
+
+from pyaccount import _core
+
+
+class Graded(NamedTuple):
+    """The size, the rate and the noise of a round that is no more private with more of the first two and less noise."""
+
+    size: float
+    rate: float
+    noise: float
+
+
+class ProfileKind(ABC):
+    """A profile of the core. Subclasses are frozen data classes, whose fields are the arguments of its constructor."""
+
+    __slots__ = ()
+
+    #: The name of the core's constructor.
+    constructor: ClassVar[str]
+    #: What a mechanism with such a profile is called in messages; None if it is called by its sampler.
+    called: ClassVar[str | None] = None
+    #: Why a Rényi divergence may not be known, for the end of a message; empty if there is no reason to give.
+    without_divergence: ClassVar[str] = ""
+    #: Whether the profile is that of losses. If not, it follows from divergences, and nothing is known of single losses.
+    has_losses: ClassVar[bool] = True
+    #: Whether the composition of such rounds is again a profile of this class, in closed form.
+    closed: ClassVar[bool] = False
+
+    @abstractmethod
+    def _made(self) -> _core.RoundProfile:
+        """Return the core's profile, newly made."""
+
+    def build(self) -> _core.RoundProfile:
+        """Return the profile, made by the core."""
+        return _built(self)
+
+    def reversed(self) -> ProfileKind | None:
+        """Return the profile of the pair (Q, P), for that of (P, Q); None if it is not known.
+
+        Whether a pair is its own reversal, and whether it has one, the core says. A pair whose directions differ has the field
+        `reverse`.
+        """
+        profile = self.build()
+        if profile.symmetric:
+            return self
+        turned = self.turned()
+        return None if turned is self or profile.reversed() is None else turned
+
+    def turned(self) -> Self:
+        """Return the profile with the other value of `reverse`; itself if it has no such field."""
+        if "reverse" not in type(self).__match_args__:  # type: ignore[attr-defined] # data classes have it
+            return self
+        return replace(self, reverse=not self.reverse)  # type: ignore[attr-defined,type-var]
+
+    def flat(self) -> Iterator[tuple[ProfileKind, int]]:
+        """Yield the profiles that this one is composed of, with the number of rounds of each; most are one round."""
+        yield self, 1
+
+    def graded(self) -> Graded | None:
+        """Return the size, the rate and the noise, if rounds that differ in rate and noise may be bounded by one of them."""
+        return None
+
+    def regraded(self, rate: float, noise: float) -> ProfileKind:
+        """Return the profile with another rate and noise. The rate of a profile without sampling stays 1."""
+        raise NotImplementedError
+
+    def order(self) -> tuple[object, ...]:
+        """Return the key by which profiles are sorted: the name of the constructor, then the fields."""
+        return (self.constructor, *(getattr(self, name) for name in type(self).__match_args__))  # type: ignore[attr-defined]
+
+    def __lt__(self, other: ProfileKind) -> bool:
+        return self.order() < other.order()
+
+
+#: As many are kept as long schedules have kinds of rounds: an engine asks for each of them several times.
+@lru_cache(maxsize=2**15)
+def _built(profile: ProfileKind) -> _core.RoundProfile:
+    return profile._made()
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """`count` rounds with the same profile."""
+
+    profile: ProfileKind
+    count: int
+
+
+def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
+    """Return the rounds in a fixed order, with equal ones counted together."""
+    counts: dict[ProfileKind, int] = {}
+    for item in rounds:
+        counts[item.profile] = counts.get(item.profile, 0) + item.count
+    return tuple(Rounds(profile, counts[profile]) for profile in sorted(counts, key=lambda one: one.order()))

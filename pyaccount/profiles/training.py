@@ -1,0 +1,210 @@
+"""Profiles of rounds of training: Gaussian noise on the sum of a batch that is drawn.
+
+The samplers' modules in `pyaccount.plan.samplers` have the theorems, and the core's modules the pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pyaccount import _core
+from pyaccount.profiles.base import Graded, ProfileKind
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonProfile(ProfileKind):
+    """Σ_j Bin(k, p)(j) N(j, σ²) against N(0, σ²), or, if it is two-sided, against its mirror image."""
+
+    constructor: ClassVar[str] = "poisson"
+
+    group_size: int
+    sampling_probability: float
+    noise_multiplier: float
+    two_sided: bool
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.poisson(
+            self.group_size,
+            self.sampling_probability,
+            self.noise_multiplier,
+            two_sided=self.two_sided,
+            reverse=self.reverse,
+        )
+
+    def graded(self) -> Graded:
+        """Return the group size, the sampling probability and the noise multiplier."""
+        return Graded(self.group_size, self.sampling_probability, self.noise_multiplier)
+
+    def regraded(self, rate: float, noise: float) -> PoissonProfile:
+        """Return the profile with another sampling probability and noise multiplier."""
+        return replace(self, sampling_probability=rate, noise_multiplier=noise)
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedPoissonProfile(ProfileKind):
+    """A Poisson sample that is truncated to `limit` records."""
+
+    constructor: ClassVar[str] = "truncated_poisson"
+
+    dataset_size: int
+    limit: int
+    sampling_probability: float
+    noise_multiplier: float
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.truncated_poisson(
+            self.dataset_size, self.limit, self.sampling_probability, self.noise_multiplier, reverse=self.reverse
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesProfile(ProfileKind):
+    """A batch with a fixed number of draws: a group of records that is drawn together as often as the law of copies says."""
+
+    constructor: ClassVar[str] = "copies"
+
+    sampler: str
+    group_size: int
+    dataset_size: int
+    batch_size: int
+    subset_size: int
+    shift: float
+    noise_multiplier: float
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.copies(
+            self.sampler,
+            self.group_size,
+            self.dataset_size,
+            self.batch_size,
+            self.subset_size,
+            self.shift,
+            self.noise_multiplier,
+            reverse=self.reverse,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DisplacedProfile(ProfileKind):
+    """The same for records that are replaced, or set to zero, and so change the contributions of the others' places."""
+
+    constructor: ClassVar[str] = "displaced"
+
+    change: str
+    sampler: str
+    group_size: int
+    dataset_size: int
+    batch_size: int
+    subset_size: int
+    noise_multiplier: float
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.displaced(
+            self.change,
+            self.sampler,
+            self.group_size,
+            self.dataset_size,
+            self.batch_size,
+            self.subset_size,
+            self.noise_multiplier,
+            reverse=self.reverse,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpposedProfile(ProfileKind):
+    """A bound from below for a batch of a fixed size whose other records contribute the opposite."""
+
+    constructor: ClassVar[str] = "opposed"
+
+    dataset_size: int
+    batch_size: int
+    noise_multiplier: float
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.opposed(self.dataset_size, self.batch_size, self.noise_multiplier)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicParticipationProfile(ProfileKind):
+    """A user whose participations are known to the attacker, with an upper bound on the norm of each round."""
+
+    constructor: ClassVar[str] = "public_participation"
+
+    norm_bounds: tuple[float, ...]
+    min_separation: int
+    record_probability: float
+    records: int
+    warm: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.public_participation(
+            self.norm_bounds, self.min_separation, self.record_probability, self.records, warm=self.warm
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SummedOutputsProfile(ProfileKind):
+    """A bound from below for such a user: sums of the first outputs, with secret participations."""
+
+    constructor: ClassVar[str] = "summed_outputs"
+
+    shifts: tuple[tuple[float, ...], ...]
+    min_separation: int
+    record_probability: float
+    records: int
+    reverse: bool
+    warm: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.summed_outputs(
+            self.shifts,
+            self.min_separation,
+            self.record_probability,
+            self.records,
+            warm=self.warm,
+            reverse=self.reverse,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationProfile(ProfileKind):
+    """One random round among several, bounded from above, or from below: squared norms over σ², and their numbers of rounds."""
+
+    constructor: ClassVar[str] = "allocation"
+
+    squares: tuple[float, ...]
+    counts: tuple[int, ...]
+    spacing: float
+    negligible: float
+    reverse: bool
+    below: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.allocation(
+            self.squares, self.counts, self.spacing, self.negligible, reverse=self.reverse, below=self.below
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralOfProfile(ProfileKind):
+    """A bound from below for several random rounds among many of the same norm."""
+
+    constructor: ClassVar[str] = "several_of"
+
+    square: float
+    count: int
+    participations: int
+    spacing: float
+    negligible: float
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.several_of(
+            self.square, self.count, self.participations, self.spacing, self.negligible, reverse=self.reverse
+        )

@@ -1,0 +1,100 @@
+"""Profiles of what is done with other mechanisms: composed, run on a sample, run sometimes, the best of several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pyaccount import _core
+from pyaccount.profiles.base import ProfileKind, Rounds
+
+
+@dataclass(frozen=True, slots=True)
+class CompositionProfile(ProfileKind):
+    """The composition of rounds, bounded from above, or from below."""
+
+    constructor: ClassVar[str] = "composed"
+
+    rounds: tuple[tuple[ProfileKind, int], ...]
+    below: bool
+
+    @classmethod
+    def of(cls, rounds: tuple[Rounds, ...], *, below: bool) -> CompositionProfile:
+        """Return the composition of these rounds."""
+        return cls(tuple((item.profile, item.count) for item in rounds), below)
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.composed([(one.build(), count) for one, count in self.rounds], below=self.below)
+
+    def reversed(self) -> CompositionProfile | None:
+        """Return the composition of the reversed rounds; None if one of them has no known reversal."""
+        reversals = [(one.reversed(), count) for one, count in self.rounds]
+        known = tuple((one, count) for one, count in reversals if one is not None)
+        return replace(self, rounds=known) if len(known) == len(reversals) else None
+
+    def flat(self) -> Iterator[tuple[ProfileKind, int]]:
+        """Yield the profiles inside, at any depth, with the number of rounds of each."""
+        for one, count in self.rounds:
+            yield from ((inner, count * more) for inner, more in one.flat())
+
+
+class _OfOne(ProfileKind):
+    """A profile that is made of one other."""
+
+    __slots__ = ()
+
+    inner: ProfileKind
+
+    def reversed(self) -> ProfileKind | None:
+        """Return the profile of the reversed pair, which is reversed inside and outside."""
+        inner = self.inner.reversed()
+        if inner is None:
+            return super().reversed()
+        return replace(self.turned(), inner=inner)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampledProfile(_OfOne):
+    """(1 − q)Q + qP against Q, for the profile of P against Q; `reverse` is the direction add."""
+
+    constructor: ClassVar[str] = "subsampled"
+
+    inner: ProfileKind
+    probability: float
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.subsampled(self.inner.build(), self.probability, reverse=self.reverse)
+
+
+@dataclass(frozen=True, slots=True)
+class SometimesProfile(_OfOne):
+    """The profile of a mechanism that is run with a probability, where the output shows whether it was run."""
+
+    constructor: ClassVar[str] = "sometimes"
+
+    inner: ProfileKind
+    probability: float
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.sometimes(self.inner.build(), self.probability)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionProfile(ProfileKind):
+    """The best of a random number of runs, from upper bounds on one run in each direction."""
+
+    constructor: ClassVar[str] = "selection"
+    called: ClassVar[str | None] = "the best of a random number of runs"
+
+    inner_remove: ProfileKind
+    inner_add: ProfileKind
+    law: str
+    parameters: tuple[float, ...]
+    reverse: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.selection(
+            self.inner_remove.build(), self.inner_add.build(), self.law, self.parameters, reverse=self.reverse
+        )
