@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import DomainError, MissingExtraError, PlanExceededError
-from pyaccount.training.noise.nonces import WITHOUT_NONCE, coordinates_of
 
 try:
     import torch
@@ -89,8 +88,7 @@ class DeviceRows:
         row = self._inverse.row(self._round)
         self._states.append(self._state(nonce))
         rows = self._zeros()
-        # Without nonces the generator must move past this round's row of Z, even if the weight of that row in the sum is 0.
-        for number, weight in sorted({self._round: 0.0, **dict(row.fresh)}.items()):
+        for number, weight in sorted(row.fresh):
             self._generator.set_state(self._states[number])
             for name, drawn in self._drawn():
                 rows[name] += weight * self._noise.deviation(number) * drawn
@@ -113,7 +111,6 @@ class DeviceRows:
     def _begin(self) -> None:
         self._round = 0
         self._generator = torch.Generator(self._device)
-        self._generator.manual_seed(_seed(self._key))
         #: The states of the generator before it draws the row of Z of each round.
         self._states: list[Tensor] = []
         decays = self._inverse.decays
@@ -121,12 +118,8 @@ class DeviceRows:
         self._memory = [] if decays is None else [self._zeros() for _ in decays]
 
     def _state(self, nonce: bytes) -> Tensor:
-        """Return the state of the generator from which the row of Z of this round is drawn.
-
-        In a record of version 1, rounds have no nonces: the generator was seeded once, and draws row after row.
-        """
-        if nonce != WITHOUT_NONCE:
-            self._generator.manual_seed(_seed(self._key.derive("round", self._round, *coordinates_of(nonce))))
+        """Return the state of the generator from which the row of Z of this round is drawn."""
+        self._generator.manual_seed(_seed(self._key.derive("round", self._round, nonce.hex())))
         return self._generator.get_state()
 
     def _zeros(self) -> dict[str, Tensor]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import RunError
 from pyaccount.training.facts import ALSO
 from pyaccount.training.noise import Noise, noise_of
-from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.source import RowStream, tag_of_rows
 from pyaccount.training.sums import ALONE, Array
 
@@ -87,7 +86,7 @@ class RunNoise:
         if self._source is None:
             return None
         main = {name: row for (release, name), row in rows.items() if release == 0}
-        return tag_of_rows(main, self._root.derive("rows", number, *coordinates_of(seed)))
+        return tag_of_rows(main, self._root.derive("rows", number, seed.hex()))
 
     def forget(self) -> None:
         """Discard the streams; the next call of `rows` makes them anew, for whatever round it draws."""

@@ -175,7 +175,5 @@ def facts_of(
 
 def root_of(key: RunKey, header: Mapping[str, Any]) -> RunKey:
     """Return the key from which all of a run's batches and noise are drawn, derived from its folder's key and the run's facts."""
-    if header["record"] == 1:
-        return key.derive("run", header["document_sha256"])
     bound = (*BOUND, "schedules") if "schedules" in header else BOUND
     return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in bound))

@@ -20,7 +20,7 @@ from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey
 from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, mark_text
-from pyaccount.training.noise.nonces import WITHOUT_NONCE, new_nonce, seed_of
+from pyaccount.training.noise.nonces import new_nonce, seed_of
 from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, begun
 from pyaccount.training.writing import RecordWriter, force
 
@@ -62,11 +62,6 @@ class RunFolder:
     _marked: str = ""
 
     @property
-    def version(self) -> int:
-        """The version of the record's format."""
-        return self.recorded.version
-
-    @property
     def head(self) -> str:
         """The hash of the last line of the record that this process has read or written."""
         return self.recorded.last
@@ -88,13 +83,13 @@ class RunFolder:
 
     def drawn_by(self) -> tuple[bytes, bytes]:
         """Return a new nonce for the next line, and the seed of its round."""
-        nonce = WITHOUT_NONCE if self.version == 1 else new_nonce()
+        nonce = new_nonce()
         return nonce, seed_of(self.head, nonce)
 
     def begin(self, body: int, layout: Layout, normaliser: float) -> None:
         """Record the layout of a body's summed arrays and their normaliser, before the first release of the body."""
         arrays = [{name: [kind, list(shape)] for name, (kind, shape) in release.items()} for release in layout]
-        self._append("layout", body=body, arrays=arrays, **({} if self.version == 1 else {"normaliser": normaliser}))
+        self._append("layout", body=body, arrays=arrays, normaliser=normaliser)
 
     def release(self, release: RecordedRelease) -> None:
         """Record the next round, with the nonce and the seed that `drawn_by` has returned."""
@@ -106,7 +101,7 @@ class RunFolder:
             standard_deviations=list(release.standard_deviations),
             sum=release.sum,
             **({} if release.noise is None else {"noise": release.noise}),
-            **({} if release.nonce == WITHOUT_NONCE else {"nonce": release.nonce.hex()}),
+            nonce=release.nonce.hex(),
         )
         assert self.releases[-1] == release
 
@@ -116,13 +111,9 @@ class RunFolder:
             self._append("rewind", to=target)
 
     def abandon(self) -> None:
-        """Record that the run has ended for good. Raises `RunError` if this process or this record cannot do that."""
+        """Record that the run has ended for good. Raises `RunError` if this process cannot do that."""
         if self.writer is None:
             raise RunError("only the first rank, which writes the record, can abandon a run")
-        if self.version == 1:
-            raise RunError(
-                f"{self.path}: this record began with an earlier version, which cannot record that its run was abandoned"
-            )
         if not self.recorded.abandoned:
             self._append("abandoned")
 
@@ -151,7 +142,7 @@ class RunFolder:
             return
         # Errors here do no harm: without the line, the record is that of an open run, and an older mark is still correct.
         with contextlib.suppress(Exception):
-            if self.version > 1 and self.recorded.last_event != "closed":
+            if self.recorded.last_event != "closed":
                 self._append("closed")
                 self.keep_mark()
         self.writer.close()
@@ -221,7 +212,7 @@ def open_folder(  # noqa: PLR0913 - the places, the run and its options
             tag = {SIZES: key.tag("records", *sizes)} if sizes else {}
             first = {
                 "record": VERSION,
-                "streams": STREAMS[VERSION],
+                "streams": STREAMS,
                 "key_commitment": key.commitment,
                 "file": writer.file,
             }
@@ -302,13 +293,13 @@ def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
 
 def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Sequence[int], path: Path) -> None:
     header = recorded.header
-    if header.get("streams") != STREAMS[recorded.version]:
+    if header.get("streams") != STREAMS:
         raise RunError(
-            f"{path}: this record of version {recorded.version} names another method of drawing batches and noise than this "
-            "pyaccount has: continue the run with the version that began it"
+            f"{path}: this record names another method of drawing batches and noise than this pyaccount has: continue the run "
+            "with the version that began it"
         )
-    began_uncertified = recorded.version > 1 and header.get("uncertified") is True
-    if began_uncertified is not facts["uncertified"] and recorded.version > 1:
+    began_uncertified = header.get("uncertified") is True
+    if began_uncertified is not facts["uncertified"]:
         began, now = ("with", "give it here too") if began_uncertified else ("without", "leave it out")
         raise RunError(
             f"{path}: this run began {began} uncertified=True: {now}, or begin another run in a folder of its own"

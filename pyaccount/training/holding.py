@@ -76,7 +76,6 @@ def hold_record(
         ending=recorded.ending,
         head=recorded.last,
         uncertified=recorded.header.get("certificate_sha256") is None or recorded.header.get("uncertified") is True,
-        version=recorded.version,
     )
 
 
@@ -114,11 +113,9 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
 def _header_problems(recorded: Recorded, run: Certified) -> list[str]:
     """Return a message for every value that the first line of a record of this run cannot have."""
     header, messages = recorded.header, []
-    if header.get("streams") != STREAMS[recorded.version]:
-        messages.append(
-            f"streams: {quoted(header.get('streams'))}, but version {recorded.version} has {STREAMS[recorded.version]}"
-        )
-    if recorded.version > 1 and header.get("uncertified") is not (header.get("certificate_sha256") is None):
+    if header.get("streams") != STREAMS:
+        messages.append(f"streams: {quoted(header.get('streams'))}, but this version has {STREAMS}")
+    if header.get("uncertified") is not (header.get("certificate_sha256") is None):
         messages.append(f"uncertified: {quoted(header.get('uncertified'))}, but certificate_sha256 says the opposite")
     if not _is_hash(header.get("key_commitment")):
         messages.append(
@@ -147,7 +144,7 @@ def _layout_problems(recorded: Recorded, run: Certified) -> list[str]:
             messages.append(f"layout of body {body}: the document has only {len(run.document.bodies)} bodies")
             continue
         releases = 1 + len(run.document.bodies[body].noise.also)
-        if recorded.version > 1 and len(layout) != releases:
+        if len(layout) != releases:
             messages.append(f"layout of body {body}: it has {len(layout)} releases, but a batch has {releases}")
     for release in recorded.releases[: run.rounds]:
         after = recorded.layout_after.get(run.body_run(release.round).place)
@@ -183,7 +180,7 @@ def _contradictions(recorded: Recorded, run: Certified) -> list[str]:
     tags: list[tuple[str, list[bytes | str | None]]] = [
         ("tag of their sums", [release.sum for release in recorded.releases]),
         ("tag of their noise", [release.noise for release in recorded.releases if release.noise is not None]),
-        ("nonce", [release.nonce for release in recorded.releases if recorded.version > 1]),
+        ("nonce", [release.nonce for release in recorded.releases]),
     ]
     for what, values in tags:
         wrong = next((value for value in values if isinstance(value, str) and not _is_hash(value)), None)

@@ -18,7 +18,7 @@ from pyaccount.certificate import Certificate
 from pyaccount.errors import DocumentError, DomainError, RunError
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.folder import CERTIFICATE, LOOKING, PATIENCE, RECORD
-from pyaccount.training.record import begun, version_of
+from pyaccount.training.record import begun
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -33,13 +33,12 @@ def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Cer
     Raises `CertificateError` if the claim does not hold, `DocumentError` if certifying the document needs samples, `LimitError`
     if it takes too long, and `RunError` if the folder has a certificate of another document.
     """
-    document, record = run.document, folder / RECORD
+    document = run.document
     if run.certificate_sha256 is not None:
         if uncertified:
             raise DomainError("uncertified=True is for documents, and a certificate is given: leave it out")
         return run
-    if uncertified or (begun(record) and version_of(record) == 1):
-        # Runs with a record of version 1 began when documents were not yet certified on opening.
+    if uncertified:
         return run
     kept = _kept(folder, wait=rank > 0)
     if kept is None:

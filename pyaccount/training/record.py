@@ -17,15 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pyaccount.errors import RunError, quoted
-from pyaccount.training.noise.nonces import NONCE_BYTES, WITHOUT_NONCE, seed_of
+from pyaccount.training.noise.nonces import NONCE_BYTES, seed_of
 
-#: The version of new records, and all versions that can be read. Version 1 had no nonces and did not say how a run ended; a run
-#: that began with it continues with it.
-VERSION, VERSIONS = 2, (1, 2)
-
-#: The number of the method by which batches and noise are drawn from a key, by the record's version. A change of what is drawn
-#: gets a new number.
-STREAMS = {1: 1, 2: 2}
+#: The version of a record's format, and the number of the method by which batches and noise are drawn from a key. A change of
+#: what is drawn gets a new number.
+VERSION, STREAMS = 1, 1
 
 #: What the first line has instead of the hash of the line before.
 NOTHING_BEFORE = "0" * 64
@@ -41,17 +37,15 @@ EVENTS = ("run", "layout", "release", "rewind", "moved", "closed", "abandoned")
 #: line, because the run is open, its process was killed, or lines at the end of the file are missing.
 Ending = Literal["exhausted", "abandoned", "closed", "open"]
 
-#: The keys of a line in addition to its event and the hash of the line before, by event and version. A release may lack `noise`.
+#: The keys of a line in addition to its event and the hash of the line before, by event. A release may lack `noise`.
 #: The first line is not listed; its keys are the facts of the run.
-KEYS: dict[tuple[str, int], set[str]] = {
-    ("layout", 1): {"body", "arrays"},
-    ("layout", 2): {"body", "arrays", "normaliser"},
-    ("release", 1): {"round", "attempt", "standard_deviations", "sum", "noise"},
-    ("release", 2): {"round", "attempt", "standard_deviations", "sum", "noise", "nonce"},
-    **{("rewind", version): {"to"} for version in VERSIONS},
-    **{("moved", version): {"file"} for version in VERSIONS},
-    ("closed", 2): set(),
-    ("abandoned", 2): set(),
+KEYS: dict[str, set[str]] = {
+    "layout": {"body", "arrays", "normaliser"},
+    "release": {"round", "attempt", "standard_deviations", "sum", "noise", "nonce"},
+    "rewind": {"to"},
+    "moved": {"file"},
+    "closed": set(),
+    "abandoned": set(),
 }
 
 #: How the first line begins.
@@ -72,12 +66,12 @@ class RecordedRelease:
     standard_deviations: tuple[float, ...]
     #: A tag that distinguishes the sum from every other sum; without the run's key it reveals nothing about the sum.
     sum: str
-    #: The same kind of tag for the row of noise, if that was not drawn from the run's key.
-    noise: str | None = None
-    #: The nonce that was drawn for this release; `WITHOUT_NONCE` in a record of version 1.
-    nonce: bytes = WITHOUT_NONCE
+    #: The nonce that was drawn for this release.
+    nonce: bytes
     #: A hash of the nonce and of all earlier lines. Together with the run's key it determines the noise of the round.
-    seed: bytes = WITHOUT_NONCE
+    seed: bytes
+    #: The same kind of tag as `sum` for the row of noise, if that was not drawn from the run's key.
+    noise: str | None = None
 
     def same_sum(self, other: RecordedRelease) -> bool:
         """Return whether both releases agree, apart from `attempt` and `noise`, which may differ."""
@@ -96,7 +90,7 @@ class Recorded:
         self.layouts: dict[int, Layout] = {}
         #: The body whose layout was recorded last, if no release has followed; another layout may still replace it.
         self.unused_layout: int | None = None
-        #: The constants by which the sums of these bodies are divided; empty for a record of version 1.
+        #: The constants by which the sums of these bodies are divided.
         self.normalisers: dict[int, float] = {}
         #: How many rounds had been released when a body's layout was recorded.
         self.layout_after: dict[int, int] = {}
@@ -125,11 +119,6 @@ class Recorded:
         if not record.header:
             raise RunError(f"{os.fsdecode(path)}: this file does not contain the record of a run")
         return record
-
-    @property
-    def version(self) -> int:
-        """The version of the record's format."""
-        return int(self.header["record"])
 
     @property
     def ending(self) -> Ending:
@@ -181,7 +170,7 @@ class Recorded:
 
     def _go_on(self, event: dict[str, Any], where: str) -> None:
         wrong = RunError(f"{where}: this is not a line of a record, or is not allowed at this position")
-        keys = KEYS.get((event["event"], self.version)) if self.header else None
+        keys = KEYS.get(event["event"]) if self.header else None
         if keys is None or not keys - {"noise"} <= set(event) - {"event", "previous"} <= keys:
             raise wrong
         if self.abandoned and event["event"] != "closed":
@@ -192,9 +181,7 @@ class Recorded:
             case {"event": "layout", "body": int(body), "arrays": list(arrays)} if (
                 body not in self.layouts or body == self.unused_layout
             ):
-                layout = _layout(arrays, self.version, where)
-                if self.version > 1:
-                    self.normalisers[body] = _normaliser(event, where)
+                layout, self.normalisers[body] = _layout(arrays, where), _normaliser(event, where)
                 self.layouts[body], self.unused_layout = layout, body
                 self.layout_after[body] = self.rounds
             case {"event": "release"} if self.layouts:
@@ -223,16 +210,6 @@ def _whole_lines(path: str | os.PathLike[str], start: int = 0, before: int = 0) 
             if not line.endswith(b"\n"):
                 return
             yield line
-
-
-def version_of(path: Path) -> int | None:
-    """Return the version that the first line of a record states, or None if it states none."""
-    try:
-        first = json.loads(next(_whole_lines(path)))
-    except (ValueError, StopIteration):
-        return None
-    version = first.get("record") if isinstance(first, dict) else None
-    return version if isinstance(version, int) else None
 
 
 def contains(path: str | os.PathLike[str], head: str) -> bool:
@@ -269,7 +246,7 @@ def _event(line: bytes, previous: str, where: str) -> dict[str, Any]:
         raise RunError(f"{where}: not JSON: {error}") from None
     if not isinstance(event, dict) or event.get("event") not in EVENTS:
         raise RunError(f"{where}: this is not a line of a record")
-    if event["event"] == "run" and (type(event.get("record")) is not int or event["record"] not in VERSIONS):
+    if event["event"] == "run" and (type(event.get("record")) is not int or event["record"] != VERSION):
         raise RunError(f"{where}: the record has version {event.get('record')!r}, which this pyaccount cannot read")
     if event.get("previous") != previous:
         raise RunError(f"{where}: this line does not follow the line before: lines were changed, lost or moved")
@@ -287,12 +264,10 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} is not a number")
 
 
-def _layout(releases: list[Any], version: int, where: str) -> Layout:
+def _layout(releases: list[Any], where: str) -> Layout:
     layouts = []
-    for number, arrays in enumerate(releases):
-        # In version 1 the second entry contains all sums but the main one, and may be empty.
-        may_be_empty = version == 1 and number == 1
-        if not isinstance(arrays, dict) or not (arrays or may_be_empty):
+    for arrays in releases:
+        if not isinstance(arrays, dict) or not arrays:
             raise RunError(f"{where}: arrays: at least one array is expected for each release, by name")
         layouts.append({name: _array(name, layout, where) for name, layout in arrays.items()})
     if not layouts:
@@ -333,9 +308,10 @@ def _release(event: Mapping[str, Any], before: Recorded, where: str) -> Recorded
                 )
             if attempt != rewinds:
                 raise RunError(f"{where}: attempt {attempt} is recorded after {rewinds} rewinds; both must be equal")
-            nonce = WITHOUT_NONCE if before.version == 1 else _nonce(event, where)
-            seed = seed_of(before.last, nonce)
-            return RecordedRelease(number, attempt, tuple(deviations), tag, event.get("noise"), nonce, seed)
+            nonce = _nonce(event, where)
+            return RecordedRelease(
+                number, attempt, tuple(deviations), tag, nonce, seed_of(before.last, nonce), event.get("noise")
+            )
     raise RunError(f"{where}: this is not a valid release of a round")
 
 

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from pyaccount.training.assumptions import Assumption
     from pyaccount.training.record import Ending
 
-#: The limitation of a record of version 1.
-WITHOUT_NONCES = (
-    "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
-    "sums may have been released with one noise"
-)
-
 #: The origin of numbers that are read from a record.
 ORIGIN = "training"
 ORIGINS = {ORIGIN: "Read from the record of the training run."}
@@ -70,8 +64,6 @@ class RecordVerdict(Readable):
     head: str | None = None
     #: Whether the run began without a certificate.
     uncertified: bool = False
-    #: The version of the record's format; None if it cannot be read.
-    version: int | None = None
 
     def __bool__(self) -> bool:
         """Return whether the record agrees with the certificate."""
@@ -139,8 +131,6 @@ def _run_section(verdict: RecordVerdict) -> PageSection:
         rows.append(Fact("key", (Literally(verdict.key_commitment),), ("a commitment, which differs between runs",)))
     if verdict.head is not None:
         rows.append(Fact("head", (Literally(verdict.head),), ("the hash of the record's last line",)))
-    if verdict.version == 1:
-        rows.append(Fact("version", ("1",), (WITHOUT_NONCES,)))
     rows += [Fact("problem", (problem,)) for problem in verdict.problems]
     first = (Paragraph((BEGAN_UNCERTIFIED,)),) if verdict.uncertified else ()
     worth = (Paragraph((WORTH,)),) if agrees else ()

@@ -12,8 +12,8 @@ from typing import Any
 from pyaccount.errors import RunError, quoted
 from pyaccount.training.record import contains
 
-#: The kind and the version of a state, and the versions that can be read. Version 1 had no `head`, the hash of the last line.
-KIND, VERSION, VERSIONS = "pyaccount-training-run", 2, (1, 2)
+#: The kind and the version of a state.
+KIND, VERSION = "pyaccount-training-run", 1
 
 #: The keys of the record's first line that identify the run of a state.
 WHICH = ("document_sha256", "certificate_sha256", "key_commitment")
@@ -31,7 +31,7 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
     """
     if not isinstance(state, Mapping) or state.get("kind") != KIND:
         raise RunError(f"this is not the state of a training run: {quoted(state)}")
-    if state.get("version") not in VERSIONS:
+    if state.get("version") != VERSION:
         raise RunError(f"the state has version {quoted(state.get('version'))}, which this pyaccount cannot read")
     for name in WHICH:
         if state.get(name) != header[name]:
@@ -49,7 +49,7 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
             "record that belongs to this state; without it the run cannot continue as accounted"
         )
     head = state.get("head")
-    if state["version"] > 1 and not (isinstance(head, str) and contains(record, head)):
+    if not (isinstance(head, str) and contains(record, head)):
         raise RunError(
             f"head: the record does not contain the line {quoted(head)}, which was its last one when the state was written: the "
             "record was put back to an earlier state and has continued from there. Find the record that contains the line"

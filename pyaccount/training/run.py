@@ -26,7 +26,6 @@ from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
-from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.opening import opened
 from pyaccount.training.record import RecordedRelease
 from pyaccount.training.resuming import RankState, check_ranks, position_of, run_state
@@ -36,7 +35,6 @@ from pyaccount.training.sums import (
     Array,
     RoundSums,
     also_of,
-    as_recorded,
     check_layout,
     check_norm,
     layout_of,
@@ -467,8 +465,7 @@ class TrainingRun:
     def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
         """Record a round with these sums, or check that it was recorded with exactly these, and return its noise."""
         folder, repeated = self._folder, number < self.released
-        recorded = as_recorded(releases, [one.what for one in part.body.noise.also], folder.version)
-        layout = layout_of(recorded)
+        layout = layout_of(releases)
         known = folder.known(number)
         before = folder.recorded.layouts.get(part.place)
         if before is not None and folder.recorded.unused_layout != part.place:
@@ -476,18 +473,18 @@ class TrainingRun:
         elif known is None and layout != before:
             folder.begin(part.place, layout, self.normaliser(number))
         nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
-        key = self._root.derive("sums", number, *coordinates_of(seed))
+        key = self._root.derive("sums", number, seed.hex())
         # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A single process draws
         # before it records, so that an interruption while drawing counts nothing. A round that was recorded is drawn only for
         # its own sum.
         draws_first = known is None and (self.world == 1 or not self._noise.from_key)
         noise: Rows | None = None
         if draws_first and sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE:
-            tagged = aside(tag, recorded, key)
+            tagged = aside(tag, releases, key)
             noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
             sum_tag = tagged()
         else:
-            sum_tag = tag(recorded, key)
+            sum_tag = tag(releases, key)
         release = RecordedRelease(
             number, folder.recorded.rewinds, self._deviations(part, number), sum_tag, nonce=nonce, seed=seed
         )

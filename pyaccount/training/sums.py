@@ -94,22 +94,6 @@ def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None
     )
 
 
-def as_recorded(
-    releases: Sequence[Mapping[str, Array]], also: Sequence[str], version: int
-) -> Sequence[Mapping[str, Array]]:
-    """Return the releases of a batch in the form in which a record of this version lists them.
-
-    In version 1 all sums but the main one formed one release, with one array each, whose names are those in the document,
-    `also`. Raises `RunError` if the releases do not fit into that form.
-    """
-    if version > 1:
-        return releases
-    main, *rest = releases
-    if any(list(arrays) != [name] for name, arrays in zip(also, rest, strict=True)):
-        raise RunError("also: this run began with an earlier version, whose other sums are one array each")
-    return (main, {name: array for arrays in rest for name, array in arrays.items()})
-
-
 def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
     """Return the type and shape of each array of each release, the main release first."""
     return tuple({name: (array.dtype.name, array.shape) for name, array in arrays.items()} for arrays in releases)

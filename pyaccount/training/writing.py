@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.errors import RunError
-from pyaccount.training.record import EVENTS, LONGEST_LINE, VERSION, Recorded, begun, event_line
+from pyaccount.training.record import EVENTS, LONGEST_LINE, Recorded, begun, event_line
 
 
 class RecordWriter:
@@ -78,25 +78,16 @@ class RecordWriter:
         self._sound = True
 
     @property
-    def version(self) -> int:
-        """The version of the record's format: that of an existing record, or the newest for a new one."""
-        return self.recorded.version if self.recorded.header else VERSION
-
-    @property
-    def file(self) -> int | list[int | None]:
+    def file(self) -> list[int | None]:
         """What distinguishes the record's file from a copy: its inode number and its creation time, in nanoseconds since 1970.
 
         The time is needed because the numbers of deleted files are used again; it is None if the file system does not store it.
-        A record of version 1 has only the number.
         """
-        number = os.fstat(self._handle).st_ino
-        return [number, _core.created(self._path)] if self.version > 1 else number
+        return [os.fstat(self._handle).st_ino, _core.created(self._path)]
 
     def is_file(self, recorded: object) -> bool:
         """Return whether the open file is the one that the record names."""
         here = self.file
-        if isinstance(here, int):
-            return recorded == here
         if not isinstance(recorded, list) or len(recorded) != len(here):
             return False
         # The time may be unknown to the file system, or to a network file system through which the file is seen now.

@@ -111,7 +111,7 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
         (lambda lines: lines[0].update(statement="private"), "statement: the record is that of another run"),
         (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is that of another run"),
         (lambda lines: lines[0].update(name="other"), "name: the record is that of another run"),
-        (lambda lines: lines[0].update(streams=7), "streams: 7, but version 2 has 2"),
+        (lambda lines: lines[0].update(streams=7), "streams: 7, but this version has 1"),
         (
             lambda lines: lines[0].update(uncertified=True),
             "uncertified: True, but certificate_sha256 says the opposite",
@@ -149,7 +149,7 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
         (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, but noise_source is "the run'),
         (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have the same nonce"),
         (lambda lines: lines[3].update(nonce="00"), "nonce: 64 hexadecimal digits are expected, not '00'"),
-        (lambda lines: lines[0].update(record=1), "this is not a line of a record, or is not allowed at this position"),
+        (lambda lines: lines[0].update(record=2), "the record has version 2, which this pyaccount cannot read"),
         (lambda lines: lines.insert(3, {"event": "abandoned"}), "the run was abandoned before this line"),
         (lambda lines: lines.pop(3), "a round is missing, or occurs twice"),
         (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or occurs twice"),

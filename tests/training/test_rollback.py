@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import SECTIONS
-from places import GOLDEN
 from scipy import linalg  # type: ignore[import-untyped]
 from training_runs import CORRELATED, document, go, same, started, sums
 
@@ -23,9 +22,7 @@ from pyaccount import _core
 from pyaccount.errors import RunError
 from pyaccount.plan.matrices import strategy
 from pyaccount.training import TrainingRun
-from pyaccount.training.holding import hold_record
 from pyaccount.training.mark import mark_at
-from pyaccount.training.noise.nonces import WITHOUT_NONCE
 from pyaccount.training.record import Recorded
 
 #: The number of rounds of the runs, and the round before which their folders are saved.
@@ -207,39 +204,6 @@ def test_two_branches_share_no_noise_from_where_they_part(
     for branch in (first, second):
         z = square @ np.vstack([shared, branch]) / sigma
         assert np.abs(z @ z.T / coordinates - np.eye(ROUNDS)).max() < 5.0 * np.sqrt(2.0 / coordinates)
-
-
-@pytest.mark.parametrize("name", ["identity", "correlated"])
-def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The record, its key and all twelve releases are from a version without nonces."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))[name]
-    changes = CORRELATED if name == "correlated" else {}
-    (tmp_path / "run.key").write_text(old["key"])
-    (tmp_path / "run.key").chmod(0o600)
-    (tmp_path / "record.jsonl").write_text(old["record"])
-    expected = [
-        {"bias": np.array(bias), "weight": np.array(weight, np.float32)}
-        for bias, weight in zip(old["bias"], old["weight"], strict=True)
-    ]
-    with started(tmp_path, changes, moved=True) as run:
-        assert [run.batch(number).indices.tolist() for number in range(ROUNDS)] == old["batches"]
-        assert run.round == SAVED
-        assert same(go(run, ROUNDS - SAVED), expected[SAVED:])
-        run.load_state_dict(run.state_dict() | {"rounds": 0})
-        assert same(go(run, ROUNDS), expected)
-        with pytest.raises(RunError, match="began with an earlier version, which cannot record"):
-            run.abandon()
-    recorded = Recorded.read(tmp_path / "record.jsonl")
-    assert (recorded.version, recorded.rounds, recorded.ending) == (1, ROUNDS, "exhausted")
-    assert all(release.nonce == WITHOUT_NONCE for release in recorded.releases)
-    if name == "identity":
-        verdict = hold_record(tmp_path / "record.jsonl", pyaccount.certify(document()))
-        assert verdict
-        assert verdict.uncertified
-        assert (
-            "if the run's folder was ever put back, two sums may have been released with one noise" in verdict.to_text()
-        )
 
 
 # Marks.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from places import GOLDEN
 from training_runs import CORRELATED, fixed_draws, go, same, started, sums
 
 from pyaccount.errors import RunError
@@ -309,23 +308,3 @@ def test_small_misuses_are_told(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.write_bytes(bytes(100))
     started(tmp_path / "marked", mark=mark).close()
-
-
-def test_a_run_of_version_1_has_one_array_for_each_other_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tags identify other sums only by their names in the document, so sums with equally named arrays would share a tag."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))["identity"]
-    (tmp_path / "run.key").write_text(old["key"])
-    (tmp_path / "run.key").chmod(0o600)
-    (tmp_path / "record.jsonl").write_text(old["record"])
-    with started(tmp_path, moved=True) as run:
-        from pyaccount.training.sums import as_recorded
-
-        one, two = {"x": np.zeros(1)}, {"x": np.ones(1)}
-        with pytest.raises(RunError, match="whose other sums are one array each"):
-            as_recorded([sums(0), one, two], ["u", "v"], run._folder.version)
-        assert same(go(run, 1), [go_expected(old)])
-
-
-def go_expected(old: dict[str, Any]) -> dict[str, Any]:
-    return {"bias": np.array(old["bias"][5]), "weight": np.array(old["weight"][5], np.float32)}

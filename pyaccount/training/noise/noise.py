@@ -17,7 +17,7 @@ from pyaccount.plan.matrices import strategy
 from pyaccount.plan.scheduled_rounds import multipliers_of
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
 from pyaccount.training.noise.inverses.identity import IdentityRows
-from pyaccount.training.noise.nonces import WITHOUT_NONCE, check_nonces, new_nonce
+from pyaccount.training.noise.nonces import check_nonces, new_nonce
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -36,9 +36,6 @@ RAISED = 2.0**-48
 #: The largest allowed spacing of floating-point numbers near the noise of a round, in standard deviations of the part of the
 #: noise that is new in the round: see `Noise.most_growth`.
 COARSEST = 2.0**-10
-
-#: A coordinate of every key. It no longer varies, because a round that is released once more gets a nonce of its own.
-_ATTEMPT = 0
 
 #: An upper bound on every number of a row, in standard deviations: see `pyaccount_core::noise::normals`.
 LARGEST_NORMAL = 16.0
@@ -129,11 +126,7 @@ class Noise:
     def key(self, name: str, round: int, nonce: bytes) -> RunKey:
         """Return the key from which a parameter's row of Z is drawn: `RunKey.derive` of the phase, the name, the round and the
         nonce.
-
-        In a record of version 1, rounds have no nonce, and all rows of a parameter are drawn from one key.
         """
-        if nonce == WITHOUT_NONCE:
-            return self._key.derive(*self._coordinates, name)
         return self._key.derive(*self._coordinates, name, round, nonce.hex())
 
 
@@ -189,11 +182,11 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
         # Rounds with a schedule have no matrix, and the largest σ stands for all of them where there must be one.
         multiplier = number(body.noise.multiplier) if scheduled is None else float(scheduled.max())
         inverse = inverse_rows(body, built)
-        coordinates: tuple[str | int, ...] = ("noise", phase, _ATTEMPT)
+        coordinates: tuple[str | int, ...] = ("noise", phase)
     else:
         # The matrix correlates only the noise of the main release.
         multiplier, inverse = also[release - 1].multiplier, IdentityRows(built)
-        coordinates = ("noise also", phase, _ATTEMPT, release)
+        coordinates = ("noise also", phase, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
     deviations = None if scheduled is None else scheduled * clip_norm * (1.0 + RAISED)
     return Noise(number(body.training.iterations), deviation, inverse, key, coordinates, deviations)

@@ -17,9 +17,6 @@ from pyaccount.errors import DomainError
 #: The number of bytes of a nonce. The probability that two of 2⁶⁴ nonces are equal is below 2⁻¹²⁸.
 NONCE_BYTES = 32
 
-#: The nonce and the seed of rounds in a record of version 1, whose noise is a function of the key and the round only.
-WITHOUT_NONCE = b"a record of version 1"
-
 
 def new_nonce() -> bytes:
     """Return a new nonce, 256 random bits from the operating system."""
@@ -27,9 +24,9 @@ def new_nonce() -> bytes:
 
 
 def check_nonces(nonces: Sequence[bytes]) -> None:
-    """Raise `DomainError` unless each of these has the length of a nonce, or is `WITHOUT_NONCE`."""
+    """Raise `DomainError` unless each of these has the length of a nonce."""
     for nonce in nonces:
-        if nonce != WITHOUT_NONCE and len(nonce) != NONCE_BYTES:
+        if len(nonce) != NONCE_BYTES:
             raise DomainError(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}: draw it with new_nonce()")
 
 
@@ -37,14 +34,6 @@ def seed_of(previous: str, nonce: bytes) -> bytes:
     """Return the seed with which a round of a run is drawn: a hash of its nonce and of the hash of the record's previous line.
 
     Each line contains the hash of the line before it, so the seed depends on all earlier lines. If somebody joins the records of
-    two branches of a run, the rounds after the seam get other seeds than those with which they were drawn. For a record of
-    version 1 the result is `WITHOUT_NONCE`.
+    two branches of a run, the rounds after the seam get other seeds than those with which they were drawn.
     """
-    if nonce == WITHOUT_NONCE:
-        return WITHOUT_NONCE
     return hashlib.sha256(bytes.fromhex(previous) + nonce).digest()
-
-
-def coordinates_of(seed: bytes) -> tuple[str, ...]:
-    """Return the coordinates of a seed for `RunKey.derive`, for keys that belong to one release; none for `WITHOUT_NONCE`."""
-    return () if seed == WITHOUT_NONCE else (seed.hex(),)
