@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyaccount
 from pyaccount.directions import Direction
@@ -23,22 +23,18 @@ from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_bet
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.plan.drawing import DrawingRule
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
 DISTANCES = (0.1, 0.05, 0.02, 0.01, 0.005)
 SHARDS = 16
-USUAL = betting_choice.MIXED_FROM
 
 
 def chosen(session: Session, claim: Claim, direction: Direction, estimate: Any, least: float) -> Betting | None:
     """The test that is chosen if mixtures are looked for from so many samples on."""
-    betting_choice.MIXED_FROM = least
-    try:
+    # Powers of the likelihood ratio would serve instead: see powers.py.
+    with patch.multiple(betting_choice, MIXED_FROM=least, _special_betting=lambda *_: None):
         found = choose_betting(session.sampler, claim, direction, estimate)
-    finally:
-        betting_choice.MIXED_FROM = USUAL
     return found if found is not None and 0.0 < found.expected_samples < math.inf else None
 
 
@@ -63,8 +59,7 @@ def main() -> None:
         document = plan.document
         if document.blank is None or document.blank[-1] != "multiplier":
             continue
-        # Powers of the likelihood ratio would serve instead: see powers.py.
-        session = open_session(replace(plan, drawing=DrawingRule.BEFORE_POWERS), RunOptions(threads=0, seed=1))
+        session = open_session(plan, RunOptions(threads=0, seed=1))
         search = noise_search(session)
         for distance in DISTANCES:
             filled, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))

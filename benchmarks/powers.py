@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.options import RunOptions
+from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 #: ε, δ, the separation, which is the number of bands, and the rounds.
 SETTINGS = {"b8": (1.0, 1e-5, 8, 2000), "b64": (8.0, 1e-5, 64, 2000), "b16": (2.0, 1e-10, 16, 2000)}
 DIRECTIONS = ("remove", "add")
 
 
-#: What is compared: the method, and how samples are drawn.
-WAYS = {
-    "without": ("auto", DrawingRule.BEFORE_POWERS),
-    "powers": ("auto", NEWEST),
-    "moments": ("renyi", NEWEST),
-}
+#: What is compared: the method, and whether samples of powers and clipped ones are drawn.
+WAYS = {"without": ("auto", False), "powers": ("auto", True), "moments": ("renyi", True)}
 
 
 def document(name: str, method: str) -> Document:
@@ -57,14 +54,15 @@ def main() -> None:
     print(f"{'':16}" + "".join(f"{head:>17}" for head in heads))
     for name in options.settings:
         for way in options.ways:
-            method, drawing = WAYS[way]
+            method, powers = WAYS[way]
             plan = compile_document(document(name, method))
             label = f"{name} {way}"
             began = sum(os.times()[:2])
             try:
-                found = execute_sampled(
-                    replace(plan, drawing=drawing), RunOptions(threads=0, time_limit=options.time_limit, seed=1)
-                )
+                with ExitStack() as changed:
+                    if not powers:
+                        changed.enter_context(patch.object(betting_choice, "_special_betting", lambda *_: None))
+                    found = execute_sampled(plan, RunOptions(threads=0, time_limit=options.time_limit, seed=1))
             except (LimitError, NumericsError) as error:
                 print(f"{label:16}{error}", flush=True)
                 continue

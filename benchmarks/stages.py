@@ -1,8 +1,8 @@
 """Where a sampled certificate spends its time: samples, wall and core seconds of each stage.
 
-python benchmarks/stages.py [b8 b64 b16 … document.yaml …] [--rules POWERS …]
+python benchmarks/stages.py [b8 b64 b16 … document.yaml …]
 
-Each document is certified by every way of drawing that is asked for, in turn, in one process. Stages of one kind are added up.
+The documents are certified in turn, in one process. Stages of one kind are added up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 #: ε, δ, the separation, which is the number of bands, and the rounds.
 SETTINGS = {
@@ -94,22 +92,19 @@ def certified(plan: CompiledDocument, seed: int) -> tuple[SampledEvidence, dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("settings", nargs="*", default=list(SETTINGS), metavar="setting")
-    parser.add_argument("--rules", nargs="*", choices=[rule.name for rule in DrawingRule], default=[NEWEST.name])
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for name in options.settings:
-        plan = compile_document(document(name))
-        for rule in options.rules:
-            found, spent = certified(replace(plan, drawing=DrawingRule[rule]), options.seed)
-            lower = f"ε ≥ {found.epsilon_lower:.4g}, δ ≥ {found.delta_lower:.4g}"
-            print(f"{name}, {rule}: σ = {found.solved:.6g}, {lower}")
-            print("  δ at most " + " ".join(f"{point.upper:.3g}" for point in found.profile))
-            for test in found.tests:
-                outcome = "accepted" if test.accepted else "rejected"
-                print(f"  {test.direction} at σ = {test.noise_multiplier:.5g}: {test.samples} samples, {outcome}")
-            rows = [*spent.items(), ("in all", [sum(row[k] for row in spent.values()) for k in range(3)])]
-            for label, (wall, core, samples) in rows:
-                print(f"  {label:52}{wall:8.2f} s{core:8.2f} core s{samples:12.0f} samples", flush=True)
+        found, spent = certified(compile_document(document(name)), options.seed)
+        lower = f"ε ≥ {found.epsilon_lower:.4g}, δ ≥ {found.delta_lower:.4g}"
+        print(f"{name}: σ = {found.solved:.6g}, {lower}")
+        print("  δ at most " + " ".join(f"{point.upper:.3g}" for point in found.profile))
+        for test in found.tests:
+            outcome = "accepted" if test.accepted else "rejected"
+            print(f"  {test.direction} at σ = {test.noise_multiplier:.5g}: {test.samples} samples, {outcome}")
+        rows = [*spent.items(), ("in all", [sum(row[k] for row in spent.values()) for k in range(3)])]
+        for label, (wall, core, samples) in rows:
+            print(f"  {label:52}{wall:8.2f} s{core:8.2f} core s{samples:12.0f} samples", flush=True)
 
 
 if __name__ == "__main__":

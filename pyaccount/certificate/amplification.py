@@ -72,5 +72,6 @@ def amplify(document: Amplification) -> AmplificationCertificate:
         document_sha256=document.sha256,
         versions=versions(),
         created=now(),
+        content_sha256="",
     )
     return made.model_copy(update={CONTENT: content_sha256(made)})

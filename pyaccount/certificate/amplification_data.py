@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import LaterRecord, NonNegative, Probability, Record
+from pyaccount.certificate.record import NonNegative, Probability, Record
 
 Effects = Literal["strong amplification", "weak amplification, type I", "weak amplification, type II", "dilution"]
 
@@ -25,10 +25,8 @@ class EffectRecord(Record):
     )
 
 
-class AmplificationData(LaterRecord):
+class AmplificationData(Record):
     """The certificate of a document of kind amplification."""
-
-    later: ClassVar[tuple[str, ...]] = ("content_sha256",)
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
     kind: Literal["amplification-certificate"] = Field(
@@ -48,8 +46,6 @@ class AmplificationData(LaterRecord):
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
     versions: dict[str, str] = Field(description="The versions that computed it: of pyaccount, of its core, of Python.")
     created: str = Field(description="When the certificate was made: UTC, ISO 8601.")
-    content_sha256: str | None = Field(
-        default=None,
-        description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty; absent in "
-        "older certificates.",
+    content_sha256: str = Field(
+        description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty."
     )

@@ -248,8 +248,8 @@ class Certificate(Readable):
     @property
     def matrix(self) -> StrategyMatrix | None:
         """The strategy matrix C to train with; None if it differs between phases: see `matrices`."""
-        first, *others = self.matrices
-        return None if any(one != first for one in others) else first
+        first, *further = self.matrices
+        return None if any(one != first for one in further) else first
 
     @property
     def matrices(self) -> tuple[StrategyMatrix, ...]:

@@ -81,7 +81,13 @@ def _point(answer: Answer, claim: PinnedClaim, direction: Direction | None = Non
     # δ falls with ε, and the guarantee was found more finely than the profile: from its ε on, its δ bounds both
     # directions.
     upper = min(source.upper, 1.0 if epsilon < claim.epsilon else claim.delta, 1.0)
-    return ProfilePoint(epsilon=epsilon, delta=upper, delta_lower=min(source.lower, upper))
+    return ProfilePoint(
+        epsilon=epsilon,
+        delta=upper,
+        delta_lower=min(source.lower, upper),
+        delta_estimate=None,
+        standard_error=None,
+    )
 
 
 def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:

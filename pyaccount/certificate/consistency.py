@@ -1,10 +1,9 @@
 """Reports what in a certificate contradicts the rest of it.
 
 None of this recomputes a bound. It finds careless changes: a number, a date or an assumption that somebody edited. A
-certificate contains the hash of its content, which any such change breaks. For all certificates, including older ones
-without that hash, the invariants on which a gate relies are checked: the hash of the document, the sentence, the order
-of bounds, the claim, and an accepted test that implies the guarantee. A forged certificate can satisfy all of this;
-against forgery use signatures and `pyaccount verify`.
+certificate contains the hash of its content, which any such change breaks. The invariants on which a gate relies are
+checked too: the hash of the document, the sentence, the order of bounds, the claim, and an accepted test that implies the
+guarantee. A forged certificate can satisfy all of this; against forgery use signatures and `pyaccount verify`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Inconsistency:
 def content_sha256(data: CertificateModel | AmplificationData) -> str:
     """Return the SHA-256 of the canonical JSON of a certificate, without the hash and without fields that are null or empty.
 
-    Null and empty fields count as absent, so that a later version, which has more optional fields, gives the same hash.
+    Null and empty fields are left out, so that a later version, which has more fields, gives the same hash.
     """
     content = _stated(data.model_dump(mode="json", exclude={CONTENT}))
     text = json.dumps(integral(content), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -72,7 +71,7 @@ def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistenc
             f"the document inside has the hash {of_document}, but the certificate states {stated}: one was changed"
         )
         yield Inconsistency("document_sha256", message)
-    if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
+    if data.content_sha256 != (of_content := content_sha256(data)):
         stated = quoted(data.content_sha256)
         message = f"the certificate has the hash {of_content}, but it states {stated}: something was changed"
         yield Inconsistency(CONTENT, message)
@@ -229,8 +228,8 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
             # A test with a fixed number of samples has no betting fractions and no wealth.
-            and (not test.stakes or test.log_capital >= test.log_target)
-            and (test.second_moment is None or test.second_moment.log_capital >= test.log_target)
+            and (not test.betting_fractions or test.log_wealth >= test.log_target)
+            and (test.second_moment is None or test.second_moment.log_wealth >= test.log_target)
         )
 
     needed = sampled_directions(data.privacy.adjacency)

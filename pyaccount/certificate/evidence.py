@@ -4,11 +4,11 @@ Names of fields never change. Annotations are not strings in this module, becaus
 reads a certificate milliseconds.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import Finite, LaterRecord, NonNegative, Probability, Record
+from pyaccount.certificate.record import Finite, NonNegative, Probability, Record
 
 
 class Composition(Record):
@@ -47,13 +47,12 @@ class ComponentRecord(Record):
 
     share: Probability = Field(description="The share of the samples that were drawn from this part.")
     tilt: Finite | None = Field(
-        default=None, description="θ of the mechanism tilted along its mean participation; 0 means plain sampling."
+        description="θ of the mechanism tilted along its mean participation; 0 means plain sampling."
     )
     parameters: list[Finite] = Field(
-        default=[],
         description="The probabilities (or the exponents of the weights of the bins) of its participation patterns.",
     )
-    stretch: Finite | None = Field(default=None, description="The mean scale κ, that is, the factor on the means.")
+    mean_scale: Finite | None = Field(description="The factor κ on the means.")
 
 
 class LogSobolevRecord(Record):
@@ -67,48 +66,39 @@ class LogSobolevRecord(Record):
     )
 
 
-class ProposalRecord(LaterRecord):
+class ProposalRecord(Record):
     """The distribution from which samples were drawn; the documentation of sampling explains it."""
-
-    later: ClassVar[tuple[str, ...]] = ("order", "block", "most_busy", "log_sobolev")
 
     parameter: Finite = Field(
         description="The probability (or the exponent of the weights of the bins) with which participation patterns "
         "were drawn."
     )
-    stretch: Finite = Field(
-        description="The mean scale κ, that is, the factor on the means. If `order` is given: that order."
-    )
+    mean_scale: Finite = Field(description="The factor κ on the means. If `order` is given: that order.")
     order: int | None = Field(
-        default=None,
         ge=2,
         le=64,
-        description="m, if samples are drawn from the power fᵐ of the likelihood ratio f, with m replicas. Absent "
+        description="m, if samples are drawn from the power fᵐ of the likelihood ratio f, with m replicas. Null "
         "otherwise.",
     )
     block: int | None = Field(
-        default=None,
         ge=2,
-        description="The number of rounds in a block, if replicas are drawn by blocks. Absent if they are drawn "
+        description="The number of rounds in a block, if replicas are drawn by blocks. Null if they are drawn "
         "round by round.",
     )
     most_busy: int | None = Field(
-        default=None,
         ge=2,
         le=63,
         description="K, if at most K replicas take part within as many rounds as the separation of the sampler. What "
-        "this leaves out is subtracted from the claim that is tested. Absent if all replicas may take part.",
+        "this leaves out is subtracted from the claim that is tested. Null if all replicas may take part.",
     )
     log_sobolev: LogSobolevRecord | None = Field(
-        default=None,
-        description="The mean that was tested, if the test was of a mean that bounds δ. Then `cap` is the largest D, "
-        "and `mean` is an estimate of the bound. Absent otherwise.",
+        description="The mean that was tested, if the test was of a mean that bounds δ. Then `weight_bound` is the largest D, "
+        "and `mean` is an estimate of the bound. Null otherwise.",
     )
-    others: list[Finite] = Field(
-        default=[], description="The parameters of the further sampled phases, if several phases are sampled together."
+    further: list[Finite] = Field(
+        description="The parameters of the further sampled phases, if several phases are sampled together."
     )
     mixture: list[ComponentRecord] = Field(
-        default=[],
         description="The parts of the mixture, if samples were drawn from one; this proposal bounds them. Empty otherwise.",
     )
 
@@ -126,34 +116,32 @@ class SecondMomentRecord(Record):
     exponent: NonNegative = Field(
         description="λ of D = −λ(ln f − ⟨∇ln f(−d), y + d⟩) + ‖λ∇ln f − 2d‖²/2, where f is the likelihood ratio at y."
     )
-    cap: Finite = Field(description="The largest possible D.")
-    stakes: list[Finite] = Field(
+    weight_bound: Finite = Field(description="The largest possible D.")
+    betting_fractions: list[Finite] = Field(
         description="The betting fractions. Empty if the bound on D is sufficient without samples."
     )
     samples: int = Field(description="The number of samples of this test, in addition to those of V.")
-    log_capital: Finite = Field(
+    log_wealth: Finite = Field(
         description="The logarithm of the highest wealth that was reached. To certify, it must be at least "
         "log_target of the test."
     )
 
 
-class TestRecord(LaterRecord):
+class TestRecord(Record):
     """One test of a claim δ(ε) < threshold, as it was run."""
-
-    later: ClassVar[tuple[str, ...]] = ("second_moment",)
 
     direction: Literal["remove", "add", "replace"] = Field(description="The direction, or replacement.")
     noise_multiplier: Finite = Field(description="The σ that was tested.")
     epsilon: NonNegative = Field(description="ε of the claim.")
     threshold: Probability = Field(description="δ of the claim.")
     proposal: ProposalRecord = Field(description="The distribution from which the samples were drawn.")
-    cap: NonNegative = Field(description="The weight bound, that is, the largest value that one sample can contribute.")
-    stakes: list[Finite] = Field(
+    weight_bound: NonNegative = Field(description="The largest value that one sample can contribute.")
+    betting_fractions: list[Finite] = Field(
         description="The betting fractions λ of the bets. The wealth of the test is the mean of their wealth. Empty "
         "for a fixed sample."
     )
     samples: int = Field(description="The number of samples of the test.")
-    log_capital: Finite = Field(description="The logarithm of the highest wealth that was reached.")
+    log_wealth: Finite = Field(description="The logarithm of the highest wealth that was reached.")
     log_target: Finite = Field(description="ln(1/q), the logarithm of the wealth that certifies the claim.")
     mean: NonNegative = Field(
         description="The mean of the samples. This is an estimate: tests that may stop early bias it, and few busy "
@@ -165,9 +153,8 @@ class TestRecord(LaterRecord):
     )
     accepted: bool = Field(description="Whether the claim was certified.")
     second_moment: SecondMomentRecord | None = Field(
-        default=None,
         description="The test that was run before this one, if clipped samples need a bound on their second moment "
-        "that is not known without samples. Absent otherwise.",
+        "that is not known without samples. Null otherwise.",
     )
 
     @property
@@ -188,8 +175,8 @@ class ComposedCurveRecord(Record):
     )
     reach: NonNegative = Field(description="The nodes are between −reach and reach.")
     compositions: int = Field(description="The number of compositions that the curve is based on.")
-    floor: Probability = Field(
-        description="The tail mass: the δ beyond the curve is at most this, which is added to every estimate."
+    tail_mass: Probability = Field(
+        description="The δ beyond the curve is at most this, which is added to every estimate."
     )
     relative_gap: NonNegative = Field(
         description="The largest relative distance between the upper and the lower bound at a node, where δ is above "
@@ -213,12 +200,10 @@ class MomentPolynomialRecord(Record):
     )
 
 
-class MomentRecord(LaterRecord):
+class MomentRecord(Record):
     """A claim that is proven by moments of the likelihood ratio f of the whole run. Means are under the distribution without
     the record.
     """
-
-    later: ClassVar[tuple[str, ...]] = ("most_busy", "polynomial")
 
     order: int = Field(ge=2, description="m: the claim follows from E f^m.")
     log_moment: NonNegative = Field(
@@ -226,11 +211,10 @@ class MomentRecord(LaterRecord):
     )
     states: int = Field(ge=1, description="The number of states of this chain.")
     most_busy: int | None = Field(
-        default=None,
         ge=2,
         le=63,
         description="K, if at most K replicas take part within as many rounds as the separation of the sampler; "
-        "`log_moment` includes what this leaves out. Absent if all replicas may take part.",
+        "`log_moment` includes what this leaves out. Null if all replicas may take part.",
     )
     remove: Probability = Field(
         description="Upper bound on δ(ε) if a record is removed, from this moment or from the polynomial."
@@ -239,16 +223,13 @@ class MomentRecord(LaterRecord):
         description="Upper bound on δ(ε) if a record is added, from a bound on the weights of a proposal."
     )
     polynomial: MomentPolynomialRecord | None = Field(
-        default=None,
         description="The polynomial, if several moments together prove the claim. Certificates contain it since "
         "version 0.1.0.",
     )
 
 
-class SamplingRecord(LaterRecord):
+class SamplingRecord(Record):
     """What was sampled."""
-
-    later: ClassVar[tuple[str, ...]] = ("profile_failure_probability", "moment")
 
     verification: Literal["betting", "fixed-sample"] = Field(description="The kind of test.")
     seed: int = Field(
@@ -274,51 +255,43 @@ class SamplingRecord(LaterRecord):
         "profile, is wrong."
     )
     profile_failure_probability: Probability | None = Field(
-        default=None,
         description="Upper bound on the probability that the upper bound of a point of the profile is wrong, if a "
-        "tested guarantee bounds the profile too. It is wrong only if its own samples or the tests err. Absent "
-        "for deterministic guarantees, and in certificates whose profile is from its own samples alone.",
+        "tested guarantee bounds the profile too. It is wrong only if its own samples or the tests err. Null "
+        "for deterministic guarantees.",
     )
     tests: list[TestRecord] = Field(description="Every test that was run.")
     composed_curve: ComposedCurveRecord | None = Field(
-        default=None, description="The composed profile. Null if no phases are composed with the sampled ones."
+        description="The composed profile. Null if no phases are composed with the sampled ones."
     )
     moment: MomentRecord | None = Field(
-        default=None, description="What proves the guarantee without samples. Absent if no moment proves it."
+        description="What proves the guarantee without samples. Null if no moment proves it."
     )
 
 
-class ConsideredRecord(LaterRecord):
+class ConsideredRecord(Record):
     """One candidate of a choice. The values are estimates."""
-
-    later: ClassVar[tuple[str, ...]] = ("workload_error_estimate", "sampler", "relative_error_estimate")
 
     matrix: str = Field(description="The kind of matrix.")
     bands: int = Field(description="The number of its bands.")
     noise_multiplier_estimate: Finite = Field(description="The σ that it would need; an estimate.")
     prefix_sum_mse_estimate: Finite = Field(description="The error of prefix sums that it would have; an estimate.")
     workload_error_estimate: Finite | None = Field(
-        default=None,
         description="The squared error under the workload of the document, which is compared: the mean or the "
-        "largest, as the document asks. An estimate. Absent if the document has no workload.",
+        "largest, as the document asks. An estimate. Null if the document has no workload.",
     )
     sampler: dict[str, int] | None = Field(
-        default=None,
-        description="Its values of the sampler's keys that the document leaves to `choose:` lists. Absent if there "
+        description="Its values of the sampler's keys that the document leaves to `choose:` lists. Null if there "
         "are no such keys.",
     )
     relative_error_estimate: Finite | None = Field(
-        default=None,
         description="If keys of the sampler are chosen: the squared error, divided by the square of the share of the "
         "records that a batch contains. It is compared instead of the error, because batches may differ in size. "
         "An estimate.",
     )
 
 
-class SearchedRecord(LaterRecord):
+class SearchedRecord(Record):
     """How the matrix was searched for under its sampler. The values are estimates; the guarantee does not depend on them."""
-
-    later: ClassVar[tuple[str, ...]] = ("start_workload_error_estimate", "workload_error_estimate")
 
     optimized_for: Literal["sampling"] = Field(description="What the matrix was optimised for, as in the document.")
     start_noise_multiplier_estimate: Finite = Field(
@@ -333,13 +306,11 @@ class SearchedRecord(LaterRecord):
         description="The error of prefix sums with the matrix that was found; an estimate."
     )
     start_workload_error_estimate: Finite | None = Field(
-        default=None,
         description="The squared error under the workload of the document (the mean or the largest, as the document "
-        "asks), with the matrix at the start of the search; an estimate. Absent if the document has no workload.",
+        "asks), with the matrix at the start of the search; an estimate. Null if the document has no workload.",
     )
     workload_error_estimate: Finite | None = Field(
-        default=None,
-        description="The same with the matrix that was found; this was minimised. Absent if the document has no "
+        description="The same with the matrix that was found; this was minimised. Null if the document has no "
         "workload.",
     )
     gradient_norm_estimate: NonNegative = Field(
@@ -390,10 +361,8 @@ class ProfileWorkRecord(Record):
     taken: int = Field(ge=0, description="The number of cells that the profile took.")
 
 
-class EvidenceRecord(LaterRecord):
+class EvidenceRecord(Record):
     """How the numbers were computed."""
-
-    later: ClassVar[tuple[str, ...]] = ("searched", "alike", "profile_work")
 
     engine: str = Field(description="The engine that computed the numbers.")
     tolerance: Finite = Field(description="The relative width of the interval that was asked for.")
@@ -406,18 +375,16 @@ class EvidenceRecord(LaterRecord):
         description="The candidates of every choice; empty if there was no choice."
     )
     searched: SearchedRecord | None = Field(
-        default=None,
-        description="How the matrix was found whose coefficients the phase states. Absent if no matrix was searched "
+        description="How the matrix was found whose coefficients the phase states. Null if no matrix was searched "
         "for under its sampler.",
     )
     alike: AlikeRecord | None = Field(
-        default=None,
-        description="How nearly alike rounds of a long schedule were composed in groups. Absent if each kind of round was "
+        description="How nearly alike rounds of a long schedule were composed in groups. Null if each kind of round was "
         "composed separately.",
     )
     profile_work: ProfileWorkRecord | None = Field(
         default=None,
         description="The work of the profile and of the curves, if some of their bounds are wider than usual because no more "
-        "work was allowed. These bounds are proven all the same, and the guarantee is not affected. Absent otherwise.",
+        "work was allowed. These bounds are proven all the same, and the guarantee is not affected. Null otherwise.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")

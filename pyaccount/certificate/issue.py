@@ -135,6 +135,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         document_sha256=asked.sha256,
         versions=versions(),
         created=now(),
+        content_sha256="",
     )
     return Certificate(made.model_copy(update={CONTENT: content_sha256(made)}))
 
@@ -314,7 +315,8 @@ def _scheduled_utility(noises: NDArray[np.float64]) -> Utility:
     squares, rounds = noises * noises, len(noises)
     shares = np.arange(rounds, 0, -1) / rounds
     mse = math.fsum((shares * squares).tolist())
-    return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=math.sqrt(math.fsum(squares.tolist())))
+    most = math.sqrt(math.fsum(squares.tolist()))
+    return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=most, workload=None)
 
 
 def workload_utility(document: Document, body: Body, sigma: float) -> WorkloadUtility | None:

@@ -176,4 +176,4 @@ class StrategyMatrix:
 
 
 def _unstated(what: str) -> CertificateError:
-    return CertificateError(f"this certificate was made before certificates stated {what}: certify its document again")
+    return CertificateError(f"this certificate does not state {what}: certify its document again")

@@ -7,12 +7,12 @@ Annotations are not strings in this module, because compiling them would cost ev
 milliseconds.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.evidence import EvidenceRecord
-from pyaccount.certificate.record import Finite, LaterRecord, NonNegative, Probability, Record
+from pyaccount.certificate.record import Finite, NonNegative, Probability, Record
 from pyaccount.document.ranges import COUNT, ITERATIONS
 
 
@@ -69,8 +69,8 @@ class ProfilePoint(Record):
     epsilon: NonNegative = Field(description="The ε of the point, which was chosen, in nats.")
     delta: Probability = Field(description="Upper bound on δ at this epsilon.")
     delta_lower: Probability = Field(description="Lower bound: no smaller δ holds at this epsilon.")
-    delta_estimate: Probability | None = Field(default=None, description="An estimate of δ; not a bound.")
-    standard_error: NonNegative | None = Field(default=None, description="The standard error of the estimate.")
+    delta_estimate: Probability | None = Field(description="An estimate of δ; not a bound.")
+    standard_error: NonNegative | None = Field(description="The standard error of the estimate.")
 
 
 class CurveRecord(Record):
@@ -97,7 +97,6 @@ class DirectionResult(Record):
     )
     profile: list[ProfilePoint] = Field(description="The privacy profile in this direction.")
     curve: CurveRecord | None = Field(
-        default=None,
         description="Further points between those of the profile, close enough for a picture. Null if the profile "
         "was sampled, or has no points.",
     )
@@ -117,7 +116,7 @@ class BufferRecord(Record):
     decays: list[Finite] = Field(description="The decays θ, one for each buffer.")
 
 
-class MatrixRecord(LaterRecord):
+class MatrixRecord(Record):
     """The strategy matrix C of a phase, as training uses it.
 
     C is lower triangular, with a row and a column for each iteration, except for a matrix from a file that has more rows
@@ -126,14 +125,11 @@ class MatrixRecord(LaterRecord):
     double, so reading it gives the same bits.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("rows", "estimation", "restart_every")
-
     kind: str = Field(description="The kind of matrix, as in the document.")
     bands: int | None = Field(
         description="The number of non-zero diagonals of C; null for a tree, and if C is not square."
     )
     inverse_bands: int | None = Field(
-        default=None,
         description="The number of non-zero diagonals of C⁻¹, for the kind of matrix that is given by them.",
     )
     column_norm: Finite = Field(
@@ -141,49 +137,37 @@ class MatrixRecord(LaterRecord):
         "document sets `normalize: false`."
     )
     normalization: Finite | None = Field(
-        default=None,
         description="The factor by which the matrix of the document was multiplied to give it this largest column "
-        "norm; 1 if `normalize` is false. Null for the identity, and in certificates that were made before this "
-        "field existed.",
+        "norm; 1 if `normalize` is false. Null for the identity.",
     )
     coefficients: list[Finite] | None = Field(
-        default=None,
         description="The first column of a Toeplitz C, from the diagonal down, normalised. Coefficients that are not "
         "listed are 0. Null for the identity, for a BLT (it follows from its buffers, times `normalization`), "
         "for a matrix from a file, for long inverses of banded matrices (it follows from their "
-        "`inverse_coefficients`), and in certificates that were made before this field existed.",
+        "`inverse_coefficients`).",
     )
     inverse_coefficients: list[Finite] | None = Field(
-        default=None,
         description="The first column of C⁻¹, from the diagonal down, for the kind of matrix that is given by it. "
         "Coefficients that are not listed are 0. Normalised: the coefficients of the document divided by "
         "`normalization`.",
     )
     entries: list[list[Finite]] | None = Field(
-        default=None,
         description="The rows of a small C from a file, each up to its diagonal (whole rows if there are more rows than "
         "columns), normalised. Null for a large C: its "
         "entries are those of the file, times `normalization`.",
     )
-    size: int | None = Field(
-        default=None, description="The number of columns of a matrix from a file, and of its rows."
-    )
+    size: int | None = Field(description="The number of columns of a matrix from a file, and of its rows.")
     rows: int | None = Field(
-        default=None,
-        description="The number of rows of a matrix from a file if there are more of them than columns; otherwise absent.",
+        description="The number of rows of a matrix from a file if there are more of them than columns; otherwise null.",
     )
     estimation: str | None = Field(
-        default=None,
-        description="How the running sums of a tree are estimated: honest or efficient. Absent for other matrices. Every "
+        description="How the running sums of a tree are estimated: honest or efficient. Null for other matrices. Every "
         "node of the tree is `normalization` times the sum of its rounds.",
     )
     restart_every: int | None = Field(
-        default=None,
-        description="The number of rounds after which a tree begins again; absent without restarts, and for other matrices.",
+        description="The number of rounds after which a tree begins again; null without restarts, and for other matrices.",
     )
-    buffers: BufferRecord | None = Field(
-        default=None, description="The parameters of a BLT, before the matrix is normalised."
-    )
+    buffers: BufferRecord | None = Field(description="The parameters of a BLT, before the matrix is normalised.")
     sha256: str | None = Field(description="The SHA-256 of the entries of a matrix from a file, row by row as doubles.")
 
 
@@ -214,15 +198,12 @@ class ScheduleRecord(Record):
     )
 
 
-class ProbabilitiesRecord(LaterRecord):
+class ProbabilitiesRecord(Record):
     """The probabilities with which records are drawn that do not all have the same one."""
-
-    later: ClassVar[tuple[str, ...]] = ("strata",)
 
     largest: Finite = Field(description="The largest probability of a record, for which the guarantee is computed.")
     strata: dict[str, Finite] | None = Field(
-        default=None,
-        description="The probability of the records of each stratum, by its name. Absent if the document states only the "
+        description="The probability of the records of each stratum, by its name. Null if the document states only the "
         "largest one.",
     )
 
@@ -240,26 +221,19 @@ class MechanismRecord(Record):
     )
 
 
-class PhaseRecord(LaterRecord):
+class PhaseRecord(Record):
     """One mechanism of the document, with all of its numbers filled in."""
-
-    later: ClassVar[tuple[str, ...]] = (
-        *("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen"),
-        *("mechanism", "schedules", "probabilities"),
-    )
 
     name: str | None = Field(description="The name of the phase in the document; null for a document without phases.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
     chosen: dict[str, int] | None = Field(
-        default=None,
         description="The values that were chosen for keys of the sampler which the document leaves to `choose:` "
-        "lists. Absent if there are no such keys.",
+        "lists. Null if there are no such keys.",
     )
     iterations: int = Field(ge=1, le=int(ITERATIONS.maximum), description="The number of iterations of one run.")
     epochs: Finite | None = Field(
-        default=None,
         description="The exact number of epochs of the iterations, if the document counts in epochs. It is at least "
-        "the number in the document, because the number of iterations is rounded up. Absent if the document "
+        "the number in the document, because the number of iterations is rounded up. Null if the document "
         "counts in iterations.",
     )
     count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
@@ -268,21 +242,18 @@ class PhaseRecord(LaterRecord):
         "round (see schedules), and for a phase with a mechanism."
     )
     mechanism: MechanismRecord | None = Field(
-        default=None,
         description="The mechanism whose output is released, in place of training, sampler, matrix and noise. One "
-        "iteration is then one run of it. Absent for training runs.",
+        "iteration is then one run of it. Null for training runs.",
     )
     schedules: list[ScheduleRecord] | None = Field(
-        default=None,
-        description="What differs from round to round by a schedule of the document. Absent if nothing does.",
+        description="What differs from round to round by a schedule of the document. Null if nothing does.",
     )
     also: list[ReleaseRecord] | None = Field(
-        default=None, description="Further sums that are released of every batch. Absent if there are none."
+        description="Further sums that are released of every batch. Null if there are none."
     )
     effective_noise_multiplier: Finite | None = Field(
-        default=None,
         description="The multiplier of one Gaussian release that is as private as all releases of a batch together, "
-        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, with a "
+        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Null if there is only one release, with a "
         "matrix, and if σ differs from round to round.",
     )
     sampling_probability: Finite | None = Field(
@@ -292,13 +263,11 @@ class PhaseRecord(LaterRecord):
         "and balls in bins; if rounds have different ones: see schedules; and if records have: see probabilities."
     )
     probabilities: ProbabilitiesRecord | None = Field(
-        default=None,
-        description="The probabilities of single records. Absent if all of them are drawn with the same one.",
+        description="The probabilities of single records. Null if all of them are drawn with the same one.",
     )
     draws_per_iteration: int | None = Field(
-        default=None,
         description="The number of batches that are drawn for one iteration, each independently; noise is added "
-        "once, to their sum. Absent if it is 1.",
+        "once, to their sum. Null if it is 1.",
     )
     participation_rate: Finite | None = Field(
         description="The long-run share of iterations in which a record takes part. (With replacement, and with "
@@ -310,11 +279,10 @@ class PhaseRecord(LaterRecord):
         "is not known, or if rounds have different ones."
     )
     distinct_records: Finite | None = Field(
-        default=None,
         description="The expected number of distinct records in a batch, if the size of the data set is known.",
     )
     noise: Literal["gaussian", "laplace"] | None = Field(
-        default="gaussian", description="The kind of noise. Null for a phase with a mechanism."
+        description="The kind of noise. Null for a phase with a mechanism."
     )
     matrix: MatrixRecord = Field(description="How the noise of different iterations is correlated.")
 
@@ -330,27 +298,22 @@ class WorkloadUtility(Record):
     max_error: NonNegative = Field(description="The largest standard deviation of the noise in it.")
 
 
-class Utility(LaterRecord):
+class Utility(Record):
     """The error of the released prefix sums, in units of the clip norm. If the document has a workload, also the error of
     that.
     """
-
-    later: ClassVar[tuple[str, ...]] = ("workload",)
 
     prefix_sum_mse: NonNegative = Field(description="The mean over the iterations of the variance of the summed noise.")
     prefix_sum_rmse: NonNegative = Field(description="The square root of this mean.")
     max_error: NonNegative = Field(description="The largest standard deviation of the summed noise.")
     workload: WorkloadUtility | None = Field(
-        default=None,
-        description="The same for the workload of the document. Absent if it has none, that is, if the "
+        description="The same for the workload of the document. Null if it has none, that is, if the "
         "workload is prefix sums.",
     )
 
 
-class ReductionRecord(LaterRecord):
+class ReductionRecord(Record):
     """One theorem that was used."""
-
-    later: ClassVar[tuple[str, ...]] = ("lower_end",)
 
     path: str = Field(description="The path of the part of the document to which the theorem is applied.")
     subject: str = Field(description="This part of the document in words.")
@@ -363,10 +326,8 @@ class ReductionRecord(LaterRecord):
         description="What the bound gives up if it is not tight, or another remark; null if there is none."
     )
     lower_end: str | None = Field(
-        default=None,
         description="If the bound is not attained: from which two data sets the lower bound is computed, what is "
-        "seen of which rounds, and what is subtracted. Absent if the bound is attained, and in certificates that "
-        "were made before this field existed.",
+        "seen of which rounds, and what is subtracted. Null if the bound is attained.",
     )
 
 
@@ -381,15 +342,13 @@ class RiskRecord(Record):
     )
     budget: NonNegative = Field(description="The limit in the document.")
     false_positive_rate: Probability | None = Field(
-        default=None, description="For a budget of rates: the false-positive rate to which the limit applies."
+        description="For a budget of rates: the false-positive rate to which the limit applies."
     )
     last_epsilon: NonNegative | None = Field(
-        default=None,
         description="For a Gaussian budget: it is met for every ε from 0 to this one. Nothing is stated about larger "
         "ε.",
     )
     least_rate: Probability | None = Field(
-        default=None,
         description="For a Gaussian budget that is met: no attack whose two error rates are both at least this does "
         "better than it would against N(budget, 1) and N(0, 1). Rounded up.",
     )
@@ -434,24 +393,19 @@ class KindOfRecord(Record):
     epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds for records of this kind.")
 
 
-class ComposedRecord(LaterRecord):
+class ComposedRecord(Record):
     """A document that a joint document was made from, and its certificate."""
-
-    later: ClassVar[tuple[str, ...]] = ("sha256", "statement")
 
     name: str = Field(description="The name of the document.")
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
     sha256: str | None = Field(
-        default=None,
-        description="The SHA-256 of the content of its certificate, which is content_sha256 there. Absent if it has none.",
+        description="The SHA-256 of the content of its certificate, which is content_sha256 there. Null if it has none.",
     )
-    statement: str | None = Field(default=None, description="The sentence of its certificate. Absent if it has none.")
+    statement: str | None = Field(description="The sentence of its certificate. Null if it has none.")
 
 
-class CertificateModel(LaterRecord):
+class CertificateModel(Record):
     """A privacy certificate, format version 1."""
-
-    later: ClassVar[tuple[str, ...]] = ("risk", "records", "composed_from", "content_sha256")
 
     # The meaning of a field never changes; a new meaning gets a new name or a new format version.
     pyaccount: Literal[1] = Field(description="The version of the certificate format.")
@@ -461,18 +415,15 @@ class CertificateModel(LaterRecord):
     holds: bool = Field(description="Whether the claim of the document is certified.")
     guarantee: Guarantee = Field(description="The guarantee.")
     records: list[KindOfRecord] | None = Field(
-        default=None,
         description="The guarantee for each kind of record, if the document says that records differ, as those of disjoint parts "
-        "and of strata do. The guarantee of the certificate holds for all of them. Absent if all records are of one kind.",
+        "and of strata do. The guarantee of the certificate holds for all of them. Null if all records are of one kind.",
     )
     composed_from: list[ComposedRecord] | None = Field(
-        default=None,
         description="The documents that a joint document was made from, and their certificates, as the document states them. The "
-        "guarantee is that of all of them together. Absent for other documents.",
+        "guarantee is that of all of them together. Null for other documents.",
     )
     risk: RiskRecord | None = Field(
-        default=None,
-        description="The budget of risk, if the document has one instead of ε and δ; absent otherwise. For a "
+        description="The budget of risk, if the document has one instead of ε and δ; null otherwise. For a "
         "composed mechanism the guarantee is then ε at the δ at which it is reported; for a sampled mechanism it "
         "is the tested (ε, δ) from which the value follows.",
     )
@@ -497,7 +448,6 @@ class CertificateModel(LaterRecord):
         description='What the generic lemma for groups gives ("black box"); null for single records.'
     )
     not_computed: list[Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]] = Field(
-        default_factory=list,
         description="What was left out because the time limit ended after the guarantee was known. search: the rest "
         "of the search for a smaller value; lower ends: the lower bounds, which are then 0; profile: the "
         "profile, which is then empty; curve: the curve; group lemma: the comparison with the group lemma; "
@@ -507,8 +457,7 @@ class CertificateModel(LaterRecord):
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
     versions: dict[str, str] = Field(description="The versions that computed it: of pyaccount, of its core, of Python.")
     created: str = Field(description="When the certificate was made: UTC, ISO 8601.")
-    content_sha256: str | None = Field(
-        default=None,
+    content_sha256: str = Field(
         description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty. With it "
-        "`pyaccount check` detects any change. It does not protect against forgery. Absent in older certificates.",
+        "`pyaccount check` detects any change. It does not protect against forgery.",
     )

@@ -4,9 +4,9 @@ Annotations are not strings in this module, because compiling them would cost ev
 milliseconds.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -25,19 +25,3 @@ class OutputRecord(Record):
     def to_json(self) -> str:
         """Return the result as JSON."""
         return self.model_dump_json(indent=2) + "\n"
-
-
-class LaterRecord(Record):
-    """A part with fields that older certificates do not have. A field of `later` that is not set is not written."""
-
-    #: The names of these fields; each is None if it does not apply.
-    later: ClassVar[tuple[str, ...]]
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """Serialize without fields of `later` that are not set; untyped, or the JSON Schema would have that type."""
-        written: dict[str, Any] = serialize(self)
-        for name in self.later:
-            if written.get(name) is None:
-                written.pop(name, None)
-        return written

@@ -20,7 +20,7 @@ def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, f
     return RiskRecord(
         measure=budget.measure,  # type: ignore[arg-type]
         budget=budget.limit,
-        **budget.details(),
+        **{"false_positive_rate": None, "last_epsilon": None, "least_rate": None, **budget.details()},
         value=_finite(value[0]),
         value_lower=value[1],
         epsilon=_finite(told[0]),

@@ -83,6 +83,7 @@ def _direction(numbers: DirectionNumbers) -> DirectionResult:
         delta=numbers.delta,
         delta_lower=numbers.delta_lower,
         profile=[_point(point) for point in numbers.profile],
+        curve=None,
     )
 
 
@@ -158,6 +159,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
         ),
         considered=considered(plan),
         searched=searched(plan),
+        alike=None,
         error_budget=budget,
     )
 
@@ -203,7 +205,7 @@ def _curve(composed: ComposedProfile) -> ComposedCurveRecord:
         spacing=composed.spacing,
         reach=composed.reach,
         compositions=composed.compositions,
-        floor=composed.tail_mass,
+        tail_mass=composed.tail_mass,
         relative_gap=composed.gap,
     )
 
@@ -212,8 +214,8 @@ def _proposal(proposal: Proposal) -> ProposalRecord:
     power = proposal.replicas
     return ProposalRecord(
         parameter=proposal.parameter,
-        stretch=proposal.mean_scale,
-        others=list(proposal.further),
+        mean_scale=proposal.mean_scale,
+        further=list(proposal.further),
         order=None if power is None else power.order,
         block=None if power is None else power.block or None,
         most_busy=None if power is None else power.most_busy or None,
@@ -226,9 +228,13 @@ def _proposal(proposal: Proposal) -> ProposalRecord:
 
 def _component(component: Component) -> ComponentRecord:
     share = component.share / _core.SHARD_UNITS
-    if not component.parameters:
-        return ComponentRecord(share=share, tilt=component.number)
-    return ComponentRecord(share=share, parameters=list(component.parameters), stretch=component.number)
+    tilted = not component.parameters
+    return ComponentRecord(
+        share=share,
+        tilt=component.number if tilted else None,
+        parameters=list(component.parameters),
+        mean_scale=None if tilted else component.number,
+    )
 
 
 def _test(test: Test) -> TestRecord:
@@ -238,10 +244,10 @@ def _test(test: Test) -> TestRecord:
         epsilon=test.epsilon,
         threshold=test.threshold,
         proposal=_proposal(test.proposal),
-        cap=test.limits.weight_bound,
-        stakes=list(test.fractions),
+        weight_bound=test.limits.weight_bound,
+        betting_fractions=list(test.fractions),
         samples=test.samples,
-        log_capital=test.log_wealth,
+        log_wealth=test.log_wealth,
         log_target=test.log_target,
         mean=test.mean,
         standard_error=test.standard_error,
@@ -255,8 +261,8 @@ def _second_moment(test: SquareTest) -> SecondMomentRecord:
         bound=test.bound,
         size=test.proposal.size,
         exponent=test.proposal.exponent,
-        cap=test.most,
-        stakes=list(test.fractions),
+        weight_bound=test.most,
+        betting_fractions=list(test.fractions),
         samples=test.samples,
-        log_capital=test.log_wealth,
+        log_wealth=test.log_wealth,
     )

@@ -28,8 +28,8 @@ def only_training(phases: Iterable[PhaseRecord]) -> bool:
 def hidden_change(privacy: PrivacyUnit) -> str:
     """Return the change of the data that a guarantee hides, in words: how neighbouring data sets differ."""
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
-    others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
-    return ADJACENCIES[privacy.adjacency].change.format(group=group, others=others)
+    replacement = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
+    return ADJACENCIES[privacy.adjacency].change.format(group=group, replacement=replacement)
 
 
 def statement(  # noqa: PLR0913 - everything that the sentence depends on

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
-from pyaccount.certificate.consistency import content_sha256
 from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.statement import unit_of
 from pyaccount.document.document import Document
@@ -93,7 +92,7 @@ def _of_certificate(certificate: Certificate, label: str, file: str | None, fold
     own = {
         "name": data.name,
         "document_sha256": data.document_sha256,
-        "sha256": data.content_sha256 or content_sha256(data),
+        "sha256": data.content_sha256,
         "statement": data.statement,
     }
     nested = [one.model_dump(exclude_none=True) for one in data.composed_from or ()]
@@ -105,8 +104,8 @@ def _of_certificate(certificate: Certificate, label: str, file: str | None, fold
 def _with_stated_matrices(document: Document, data: CertificateModel) -> Document:
     """Return a document in which each matrix that was optimised is the one that its certificate states.
 
-    What was run had that matrix. Optimising again takes time, and may end in other last digits on another machine. A certificate
-    that states no coefficients is older than that field; then the matrix stays as the document has it.
+    What was run had that matrix. Optimising again takes time, and may end in other last digits on another machine. A matrix
+    whose coefficients are not stated stays as the document has it.
     """
     for body, phase in zip(document.bodies, data.phases, strict=True):
         stated = phase.matrix

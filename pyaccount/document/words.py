@@ -37,8 +37,8 @@ ADJACENCIES: dict[Adjacency, AdjacencyWords] = {
     ),
     "replace-one": AdjacencyWords(
         "a record is replaced by another record",
-        "replacing {group} by {others}",
-        "Neighbouring data sets differ in {up_to} replaced by {others}.",
+        "replacing {group} by {replacement}",
+        "Neighbouring data sets differ in {up_to} replaced by {replacement}.",
         "Neighbouring data sets differ in one user, who is replaced by another with other records.",
     ),
 }

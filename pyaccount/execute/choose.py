@@ -51,7 +51,7 @@ def choose(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
         options.report(stage, k, len(plan.candidates))
         try:
             # The plan was compiled as its first candidate.
-            compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
+            compiled = replace(plan if k == 0 else compile_document(candidate), candidates=())
             with knowing(lambda: map(_candidate_words, considered)):
                 if matrix.searched:
                     from pyaccount.execute.optimal import optimise  # scipy, and seldom needed

@@ -45,10 +45,6 @@ LAST_DIGITS = 1e-12
 CONTRAST = 1e-2
 #: The factor by which efforts and errors may differ that depend on where a search ended, or on samples.
 MAGNITUDE = 10.0
-#: The reason if a field is missing because it did not exist yet, or because it has no value.
-UNSTATED = "not stated by the certificate"
-#: The reason if a field is missing that certificates of this version have.
-LEFT_OUT = "left out: certificates of the version that made it have this field"
 #: Sentences that another version may word differently. All others, such as assumptions, state what is guaranteed.
 _WORDS = re.compile(
     r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
@@ -61,7 +57,7 @@ _CHOSEN = re.compile(r"evidence\.considered.*")
 #: Numbers that follow from a linear system or from matrices that a search found: their last digits depend on the
 #: machine, and no guarantee contains them.
 _MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
-#: Fields that exist only if a test draws from a power of the likelihood ratio, or of a mean; its pilot decides that.
+#: Fields that are set only if a test draws from a power of the likelihood ratio, or of a mean; its pilot decides that.
 _POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.(proposal\.(order|block|most_busy|log_sobolev)|second_moment)")
 #: Numbers that differ between samples and bound nothing. `consistency` checks that accepted tests imply the guarantee.
 _DRAWN = re.compile(
@@ -98,12 +94,6 @@ class Terms:
     #: The coordinate of the guarantee that was the blank, if any: the solved value is then this bound.
     blank: Literal["epsilon", "delta"] | None = None
     judge: Criterion | None = None
-    #: Tells whether the certificate is older than the field at a path; `None` if it is older than no field.
-    older: Callable[[str], bool] | None = None
-
-    def predates(self, path: Path) -> bool:
-        """Return whether the certificate is older than the field at a path."""
-        return self.older is not None and self.older(path_text(path))
 
     @property
     def same_run(self) -> bool:
@@ -126,11 +116,8 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
         for key in [*fresh, *(key for key in stated if key not in fresh)]:
             below = (*path, key)
-            if terms.mode == "bounds" and (key in stated) != (key in fresh) and _POWER.fullmatch(path_text(below)):
-                yield Difference(path_text(below), stated.get(key), fresh.get(key), True, "from other samples")
-            elif key not in stated or (stated[key] is None and fresh.get(key) is not None and terms.predates(below)):
-                # Only optional fields can be absent: the reader rejects a certificate without a required one.
-                yield _absent(below, fresh[key], terms)
+            if key not in stated:
+                yield Difference(path_text(below), None, fresh[key], False, "not stated by the certificate")
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
             elif key == "curve" and path[0] == "directions":
@@ -142,8 +129,9 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
     elif isinstance(stated, list) and isinstance(fresh, list):
         yield from _lists(path, stated, fresh, terms)
     elif type(stated) is not type(fresh) and not (_is_number(stated) and _is_number(fresh)):
-        # The samples decide whether an estimate exists.
-        drawn = terms.mode == "bounds" and path[-1] in ("delta_estimate", "standard_error") and None in (stated, fresh)
+        # The samples decide whether an estimate exists, and their pilot how a test draws.
+        sampled = path[-1] in ("delta_estimate", "standard_error") or _POWER.fullmatch(path_text(path)) is not None
+        drawn = terms.mode == "bounds" and None in (stated, fresh) and sampled
         yield Difference(
             path_text(path),
             stated,
@@ -155,12 +143,6 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         field = path_text(path)
         agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(field, terms)
         yield Difference(field, stated, fresh, agrees, reason)
-
-
-def _absent(path: Path, fresh: Any, terms: Terms) -> Difference:
-    """Return the difference for an optional field that the certificate lacks; allowed if empty, or if it is older."""
-    agrees = fresh is None or fresh == [] or terms.predates(path)
-    return Difference(path_text(path), None, fresh, agrees, UNSTATED if agrees else LEFT_OUT)
 
 
 def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Iterator[Difference]:
@@ -184,7 +166,7 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
 def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     """Compare the points of two curves, which may be at different ε: each stated point is an upper bound of its own."""
     if stated is None and fresh is not None:
-        yield _absent(path, fresh, terms)
+        yield Difference(path_text(path), None, fresh, False, "not stated by the certificate")
         return
     bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
     places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])

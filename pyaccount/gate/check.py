@@ -95,8 +95,8 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         raise DomainError(
             "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
         )
-    others = [*budgets, *_proofs(loaded)]
-    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "requirements": others}
+    requirements = [*budgets, *_proofs(loaded)]
+    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "requirements": requirements}
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.consistency import CONTENT, Inconsistency, inconsistencies
-from pyaccount.certificate.history import is_older
+from pyaccount.certificate.consistency import Inconsistency, inconsistencies
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document.amplification import Amplification
@@ -15,7 +14,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
-from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, differences
+from pyaccount.gate.agreement import Difference, Terms, differences
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
@@ -41,11 +40,8 @@ class Examination:
 
     @classmethod
     def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
-        """Examine a certificate as it was read: find contradictions, and a missing hash of the content."""
-        contradictions = inconsistencies(data)
-        if data.content_sha256 is None and not is_older(CONTENT, data.versions, data.created):
-            contradictions.append(Inconsistency(CONTENT, LEFT_OUT))
-        return cls(read, data.name, contradictions, dict(data.versions))
+        """Examine a certificate as it was read: find contradictions."""
+        return cls(read, data.name, inconsistencies(data), dict(data.versions))
 
     @property
     def same_version(self) -> bool:
@@ -78,10 +74,6 @@ class Examination:
             ]
             return None
 
-    def _older(self, place: str) -> bool:
-        """Return whether the certificate, by the version and date it states, is older than the field at a path."""
-        return is_older(place, self.made_by, str(self.read.raw["created"]))
-
     def another_version(self) -> Verification:
         """Return the verdict for a certificate of another version if only those of this version are accepted."""
         reason = "made by another version, and only this version is accepted: nothing was recomputed"
@@ -97,7 +89,6 @@ class Examination:
         """Return the verdict, given the recomputed certificate; without one (`None`) the certificate does not agree."""
         if fresh is not None:
             fresh = _as_far(fresh, self.read.raw)
-            terms = replace(terms, older=self._older)
         differing = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
         # An allowed difference is left out if its field is inconsistent, because it would be shown as agreeing.
         wrong = {inconsistency.path for inconsistency in self.inconsistencies}
@@ -127,15 +118,13 @@ class Examination:
             certificate_kind=self.read.kind,
             name=self.name,
             agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in differing),
-            identical=fresh is not None
-            and not self.inconsistencies
-            and all(one.reason == UNSTATED for one in differing),
+            identical=fresh is not None and not self.inconsistencies and not differing,
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
             made_by=self.made_by,
             recomputed_by=versions(),
-            flaws=tuple(self.inconsistencies),
+            inconsistencies=tuple(self.inconsistencies),
             differences=tuple(differing),
             notes=tuple(notes),
         )
@@ -159,5 +148,5 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     if "group lemma" in missing:
         cut["group_lemma"] = None
     if "records" in missing:
-        cut.pop("records", None)
+        cut["records"] = None
     return cut

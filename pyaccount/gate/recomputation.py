@@ -6,15 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import chosen, found
-from pyaccount.certificate.history import drawing_of, is_older
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.common import default_profile
-from pyaccount.plan.compiled import COMPOSED_TOLERANCE
-from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.matrices import strategy
 from pyaccount.running import compile_document
 
@@ -37,13 +34,6 @@ STATED_MATRIX = (
 )
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not filled in.
 _BOUNDS = ("epsilon", "delta")
-#: The drawing rule since which each field of a test's proposal is written.
-_WRITTEN = {
-    "order": DrawingRule.POWERS,
-    "block": DrawingRule.SPARING,
-    "log_sobolev": DrawingRule.SPARING,
-    "most_busy": DrawingRule.FEW_BUSY,
-}
 
 
 @dataclass(slots=True)
@@ -66,8 +56,6 @@ class Recomputation:
         retested = other or not self.examination.same_version
         # A run that a time limit cut short ends differently, so its statement is tested instead.
         retested = retested or bool(self.data.not_computed)
-        # Today a moment may prove a claim that was tested then, so the test is repeated.
-        retested = retested or self._before_moments()
         # A search for the matrix ends in other last digits on another processor, and the samples depend on the matrix.
         if plan.sampled and not retested and self._other_last_digits(plan.tolerance):
             self.examination.notes.append(LAST_DIGITS)
@@ -90,21 +78,6 @@ class Recomputation:
         first = self._run(plan)
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
 
-    def _before_moments(self) -> bool:
-        """Return whether the certificate is of a claim that was tested, made before moments were tried first."""
-        if self.document.blank is not None or self.data.guarantee.kind != "verified":
-            return False
-        return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
-
-    def _drawing(self) -> DrawingRule:
-        """Return the drawing rule of its samples: by its date, or by a field that only a later rule writes."""
-        sampling = self.data.evidence.sampling
-        tests = [] if sampling is None else sampling.tests
-        written = [rule for field, rule in _WRITTEN.items() if any(getattr(test.proposal, field) for test in tests)]
-        if any(test.second_moment for test in tests):
-            written.append(DrawingRule.SECOND_MOMENTS)
-        return max([drawing_of(self.data.versions, self.data.created), *written], key=lambda rule: rule.position)
-
     def _planned(self) -> Plan:
         """Return the document's plan. If its matrix was searched for, use the coefficients that the certificate states.
 
@@ -112,13 +85,9 @@ class Recomputation:
         recomputed for it.
         """
         if not self.document.searched:
-            plan = replace(compile_document(self.document), drawing=self._drawing())
-            # A long schedule may have been certified to the finer tolerance of other documents. Using that loosens
-            # nothing.
-            finer = self.data.evidence.tolerance == COMPOSED_TOLERANCE
-            return replace(plan, long_tolerance=COMPOSED_TOLERANCE) if finer and plan.long else plan
+            return compile_document(self.document)
         self.examination.notes.append(STATED_MATRIX)
-        return replace(compile_document(self._chosen()), asked=self.document, drawing=self._drawing())
+        return replace(compile_document(self._chosen()), asked=self.document)
 
     def _other_last_digits(self, tolerance: float) -> bool:
         """Return whether the document's matrices, built here, differ from the certificate's only in last digits."""
@@ -196,7 +165,7 @@ class Recomputation:
             # Samples test the (ε, δ) that implies the risk budget; other checks show that it does.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
-        plan = replace(compile_document(filled), drawing=self._drawing())
+        plan = compile_document(filled)
         seed = recorded if self.seed is None else self.seed
         outcome = retest(plan, statement, replace(self.options, seed=seed))
         more = []

@@ -118,8 +118,8 @@ def points(data: CertificateModel) -> Iterator[Used]:
 def _best(data: CertificateModel, origin: str, limits: Limits) -> tuple[Used, list[Rule]]:
     """Return the first point that meets all limits on points, with its rules; the guarantee and its rules if none."""
     both = limits.max_epsilon is not None and limits.max_delta is not None
-    guarantee, *others = points(data)
-    judged = [(point, list(_at_point(point, origin, limits))) for point in [guarantee, *(others if both else ())]]
+    guarantee, *further = points(data)
+    judged = [(point, list(_at_point(point, origin, limits))) for point in [guarantee, *(further if both else ())]]
     return next((one for one in judged if all(rule.passes for rule in one[1])), judged[0])
 
 

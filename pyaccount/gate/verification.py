@@ -45,7 +45,7 @@ class Verification(Readable):
     made_by: dict[str, str]
     recomputed_by: dict[str, str]
     #: What contradicts the rest of the certificate, before anything is recomputed.
-    flaws: tuple[Inconsistency, ...]
+    inconsistencies: tuple[Inconsistency, ...]
     #: All fields that differ; `agrees` says whether this is allowed.
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
@@ -72,8 +72,8 @@ class Verification(Readable):
             facts.append(Fact("signed by", (quoted(keys),), (f"about {quoted(files)}",)))
         facts += [Fact("note", (note,)) for note in self.notes]
         sections = [PageSection("verification", "How it was recomputed", (FactList(tuple(facts)),))]
-        if self.flaws:
-            wrong = tuple(Fact(one.path, (one.message,)) for one in self.flaws)
+        if self.inconsistencies:
+            wrong = tuple(Fact(one.path, (one.message,)) for one in self.inconsistencies)
             sections.append(PageSection("contradictions", "Contradictions in the certificate", (FactList(wrong),)))
         # Differences that are not allowed come first.
         shown_here = [one for one in self.differences if not (only_wrong and one.agrees)]

@@ -174,15 +174,15 @@ def _bets(record: RecordFindings, carried: _Carried) -> None:
     between V = 0 and V = W, so that the product is at least N times the chord at the mean.
     """
     direction, test, q, lowered, clipped = carried
-    target, wealth = exactly(test["log_target"]), exactly(test["log_capital"])
+    target, wealth = exactly(test["log_target"]), exactly(test["log_wealth"])
     _require(target >= -logarithm(q) - ROUNDING, f"log_target {float(target)!r} is below ln(1/q)")
     _require(wealth >= target, f"the wealth of the test of {direction} does not reach its target")
     record.checked.append(f"{direction}: the target is at least ln(1/q), and the wealth reaches it")
     if test["proposal"].get("log_sobolev"):
         record.not_checked.append(f"{direction}: the bets on a mean that bounds δ")
         return
-    weight_bound, claimed, n = exactly(test["cap"]), exactly(test["threshold"]), exactly(test["samples"])
-    fractions = [exactly(each) for each in test["stakes"]]
+    weight_bound, claimed, n = exactly(test["weight_bound"]), exactly(test["threshold"]), exactly(test["samples"])
+    fractions = [exactly(each) for each in test["betting_fractions"]]
     if not fractions:
         _require(n == 0 and weight_bound <= claimed, f"a test of {direction} without bets needs a bound below δ₀")
         record.checked.append(f"{direction}: the bound on a sample is below δ₀, so that nothing need be drawn")
@@ -237,8 +237,8 @@ def _weight_bound(
     Samples of f^m: the mean of ρ is Z_m, so its largest value is at least that, and W ≥ Z_m·c_m·e^(−(m−1)ε) (section 10.1).
     Samples with scaled means: Hölder's bound. A part of a mixture with share a bounds them by 1/a times that.
     """
-    proposal, weight_bound = test["proposal"], exactly(test["cap"])
-    scale, order, epsilon = exactly(proposal["stretch"]), proposal.get("order"), exactly(test["epsilon"])
+    proposal, weight_bound = test["proposal"], exactly(test["weight_bound"])
+    scale, order, epsilon = exactly(proposal["mean_scale"]), proposal.get("order"), exactly(test["epsilon"])
     unknown = f"{direction}: the bound on a sample"
     plain = scale in (0, 1) and order is None and test.get("second_moment") is None
     if plain and not test["stakes"]:

@@ -114,10 +114,14 @@ def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, 
 def neighbours_assumption(privacy: Privacy) -> str:
     """Return the assumption that says which data sets are neighbours; the group's size is k while it is the blank."""
     if privacy.group_size == 1:
-        words = {"up_to": "one record", "contributions": "contribution is", "others": "an arbitrary other one"}
+        words = {"up_to": "one record", "contributions": "contribution is", "replacement": "an arbitrary other one"}
     else:
         size = "k" if privacy.group_size == "solve" else str(privacy.group_size)
-        words = {"up_to": f"up to {size} records", "contributions": "contributions are", "others": "arbitrary others"}
+        words = {
+            "up_to": f"up to {size} records",
+            "contributions": "contributions are",
+            "replacement": "arbitrary others",
+        }
     return ADJACENCIES[privacy.adjacency].records.format(**words)
 
 

@@ -11,7 +11,6 @@ from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
-from pyaccount.plan.drawing import NEWEST, DrawingRule
 from pyaccount.plan.own_probabilities import strata_of
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
@@ -211,10 +210,6 @@ class CompiledDocument:
     considered: tuple[Considered, ...] = ()
     #: The search that found its matrix, if there was one.
     searched: Searched | None = None
-    #: The tolerance of a long schedule if its document states none.
-    long_tolerance: float = LONG_TOLERANCE
-    #: How samples are drawn: a certificate is recomputed by the rule that was in use when it was made.
-    drawing: DrawingRule = NEWEST
 
     def at(self, value: float | None = None) -> Instance:
         """Return the plan at a value of its blank, which must be in the blank's range.
@@ -249,7 +244,7 @@ class CompiledDocument:
         stated = self.document.accounting.tolerance
         if stated is not None:
             return stated
-        return SAMPLED_TOLERANCE if self.sampled else self.long_tolerance if self.long else COMPOSED_TOLERANCE
+        return SAMPLED_TOLERANCE if self.sampled else LONG_TOLERANCE if self.long else COMPOSED_TOLERANCE
 
     @property
     def long(self) -> bool:

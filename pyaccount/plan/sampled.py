@@ -56,8 +56,6 @@ class SampledMechanism:
 
     #: Rounds whose composition bounds the mechanism from above in each direction, without samples; empty if none are known.
     composed: Mapping[Direction, tuple[Rounds, ...]] = field(default_factory=dict)
-    #: Whether chains of replicas may be used for every sampler, or only for single records under b-min-sep sampling.
-    automata: bool = True
 
     @property
     def core(self) -> _core.Sampled:
@@ -74,8 +72,6 @@ class SampledMechanism:
 
         Returns None if there is no such chain.
         """
-        if not (self.automata or self.core.of_single_records):
-            return None
         return self.core.replicas(order, block, most_busy)
 
     def tail_mass(self, direction: Direction) -> float:

@@ -150,11 +150,11 @@ def test_the_tests_of_samples_are_told_rounded_up() -> None:
     accepted = [test for test in sampling.tests if test.accepted]
     assert len(written) == len(accepted)
     for test, cells in zip(accepted, written, strict=True):
-        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.cap)
+        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.weight_bound)
         assert all(float(cell) >= value for cell, value in zip(cells, exact, strict=True))
     for test, row in zip(sampling.tests, rows, strict=True):
         shown = [float(numbers(row[k])[0].text) for k in (2, 3, 4, 8)]
-        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.cap)
+        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.weight_bound)
         assert all(one >= value for one, value in zip(shown, exact, strict=True))
 
 

@@ -109,9 +109,9 @@ def test_a_matrix_that_is_optimal_for_it_is_better(certified: tuple[dict[str, An
     assert found.prefix_sum_mse > other.prefix_sum_mse
 
 
-def test_without_one_certificates_are_as_they_were() -> None:
+def test_a_workload_of_prefix_sums_changes_nothing() -> None:
     data = json.loads(pyaccount.certify(document(None)).to_json())
-    assert set(data["utility"]) == {"prefix_sum_mse", "prefix_sum_rmse", "max_error"}
+    assert data["utility"].pop("workload") is None
     # A workload that says nothing else is that of prefix sums, and changes no figure but its own.
     other = json.loads(pyaccount.certify(document({})).to_json())
     said = other["utility"].pop("workload")
@@ -150,7 +150,7 @@ def test_a_gate_sees_what_was_changed(workload: str, path: str, value: Any, tmp_
     place = raw
     for step in above:
         place = place[step]
-    if value is None:
+    if path == "document.workload" and value is None:
         del place[last]
     else:
         place[last] = value

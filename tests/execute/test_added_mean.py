@@ -266,7 +266,7 @@ def test_a_second_moment_is_tested_where_none_is_known(
     assert tests
     for test in tests:
         before = test["second_moment"]
-        assert before["log_capital"] >= test["log_target"]
+        assert before["log_wealth"] >= test["log_target"]
         # With almost all samples around the shift, their second moment is at most what was tested.
         assert before["bound"] >= test["mean"] ** 2
         assert test["samples"] + before["samples"] < 200_000
@@ -285,7 +285,7 @@ def test_a_second_moment_that_was_not_certified_certifies_nothing(
 ) -> None:
     tests = after_second_moment["evidence"]["sampling"]["tests"]
     changes = {
-        f"evidence__sampling__tests__{k}__second_moment__log_capital": 1.0
+        f"evidence__sampling__tests__{k}__second_moment__log_wealth": 1.0
         for k, test in enumerate(tests)
         if "second_moment" in test
     }
@@ -404,7 +404,7 @@ def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
 
     def known(kind: Any, tests: tuple[Any, ...], refused: int = 0) -> tuple[Any, ...]:
         result = Result(instance, acceptance, SequenceResult(1.0, tests), kind, 0.5, 1e-3, refused=refused)
-        return tuple(evidence._known(session, result, retested=False).tests)
+        return tuple(evidence._known(session, result).tests)
 
     noisier = replace(test, noise_multiplier=1.1)
     quieter = replace(test, noise_multiplier=0.9)

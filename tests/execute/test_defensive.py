@@ -276,7 +276,7 @@ def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> N
     assert mixtures
     for mixture in mixtures:
         assert sum(part.share for part in mixture) == 1.0
-        assert all((part.tilt is None) == bool(part.parameters) == (part.stretch is not None) for part in mixture)
+        assert all((part.tilt is None) == bool(part.parameters) == (part.mean_scale is not None) for part in mixture)
         assert any(part.tilt == 0.0 for part in mixture)
     path = tmp_path / "mixture.cert.json"
     made.save(path)

@@ -69,7 +69,7 @@ def test_a_sampled_phase_beside_a_composed_one_is_both_composed(adjacency: str) 
     assert sampling is not None
     curve = sampling.composed_curve
     assert curve is not None
-    assert 0.0 < curve.floor < 1e-3 * sampled.delta
+    assert 0.0 < curve.tail_mass < 1e-3 * sampled.delta
     assert curve.reach > 1.0
     sources = {line.source for line in sampled.data.evidence.error_budget}
     assert any("beyond their curve" in source for source in sources)
@@ -95,7 +95,7 @@ def test_several_sampled_phases_and_repeats(laplace: bool) -> None:
     assert any("independently of one another" in text for text in sampled.data.assumptions)
     sampling = sampled.data.evidence.sampling
     assert sampling is not None
-    assert all(len(test.proposal.others) == 1 for test in sampling.tests)
+    assert all(len(test.proposal.further) == 1 for test in sampling.tests)
     assert (sampling.composed_curve is None) != laplace
 
 

@@ -27,7 +27,6 @@ from pyaccount.execute.sampling.once import growth, once_on
 from pyaccount.execute.sampling.session import Session, open_session
 from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
@@ -243,6 +242,3 @@ def test_grids_whose_easiest_values_need_no_samples_are_searched_too() -> None:
     found = once_on(session, search, Grid((), (0.02, 0.01)))
     assert found == Once(0.01, ADD, REMOVE)
     assert once_on(session, search, Grid((), (0.02,))) is None
-    older = replace(session.plan, drawing=DrawingRule.POWERS)
-    session.plan = older
-    assert once_on(session, search, Grid((), (0.02, 0.01))) is None

@@ -17,6 +17,7 @@ import pyaccount
 from pyaccount import _core
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.options import RunOptions
+from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, _sampled_replicas, choose_betting
 from pyaccount.execute.sampling.estimates import Effort, Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
@@ -24,7 +25,6 @@ from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
 from pyaccount.plan.added import added_bound, added_profile
-from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
 
 #: Rounds, separation, probability, warm start, coefficients in units of σ.
@@ -153,54 +153,48 @@ def test_means_are_delta_by_blocks_of_rounds(small: tuple[int, int, float, bool,
     assert checked > 0 or order > 2
 
 
-def test_a_claim_is_tested_by_blocks_where_that_is_cheaper_and_not_by_older_rules() -> None:
+def test_a_claim_is_tested_by_blocks_where_that_is_cheaper() -> None:
     coefficients = [0.2 / math.sqrt(k + 1.0) for k in range(16)]
-    mechanism = made(400, 16, 0.01, True, coefficients)
+    mechanism, one = made(400, 16, 0.01, True, coefficients), sampler()
     claim = Claim(mechanism, 1.0, 2.0, 1e-9, 12.0)
-    found = []
-    for rule in (DrawingRule.POWERS, DrawingRule.SPARING):
-        one = sampler()
-        one.drawing = rule
-        betting = choose_betting(one, claim, "remove", Estimator(one).at(mechanism, "remove", 2.0))
-        assert betting is not None
-        assert betting.proposal.replicas is not None
-        found.append(betting.proposal.replicas)
-    assert found[0].block == 0
-    assert found[1].block > 1
+    betting = choose_betting(one, claim, "remove", Estimator(one).at(mechanism, "remove", 2.0))
+    assert betting is not None
+    assert betting.proposal.replicas is not None
+    assert betting.proposal.replicas.block > 1
 
 
 @pytest.mark.nightly
-def test_blocks_are_longer_where_the_separation_is_large_and_not_by_older_rules() -> None:
+def test_blocks_are_longer_where_the_separation_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = made(1500, 512, 1.3e-4, True, [0.5 / math.sqrt(k + 1.0) for k in range(512)])
     claim, found = Claim(mechanism, 1.0, 2.0, 1e-7, 20.0), []
-    for rule in (DrawingRule.SECOND_MOMENTS, DrawingRule.FEW_BUSY):
+    for lengths in (betting_choice.LONG_BLOCKS, ()):
+        monkeypatch.setattr(betting_choice, "LONG_BLOCKS", lengths)
         one = sampler()
-        one.drawing = rule
         chosen = _sampled_replicas(one, claim, 0.1)
         assert chosen is not None
         replicas, (states, _) = chosen
         found.append((replicas.block, states, one.limits(mechanism, "remove", powered(mechanism, replicas), 2.0)))
-    (short, many, older), (long, few, newer) = found
+    (long, few, of_long), (short, many, of_short) = found
     assert short <= 16 < long
     assert few < 0.1 * many
-    assert newer.weight_bound < 1.1 * older.weight_bound
+    assert of_long.weight_bound < 1.1 * of_short.weight_bound
 
 
-def test_a_small_claim_is_tested_with_few_busy_replicas_and_not_by_older_rules() -> None:
+def test_a_small_claim_is_tested_with_few_busy_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism, epsilon = made(2000, 8, 0.01, True, [0.1 / math.sqrt(k + 1.0) for k in range(8)]), 0.8
     estimate = Estimator(sampler()).at(mechanism, "remove", epsilon)
     claim = Claim(mechanism, 1.0, epsilon, 1.1 * estimate.value, 28.0)
     found: list[tuple[Replicas, Betting]] = []
-    for rule in (DrawingRule.SECOND_MOMENTS, DrawingRule.FEW_BUSY):
-        one = sampler()
-        one.drawing = rule
-        betting = choose_betting(one, claim, "remove", estimate)
+    for allowed in (True, False):
+        if not allowed:
+            monkeypatch.setattr(betting_choice, "_few_busy", lambda *_: None)
+        betting = choose_betting(sampler(), claim, "remove", estimate)
         assert betting is not None
         assert betting.proposal.replicas is not None
         found.append((betting.proposal.replicas, betting))
-    (older, more), (newer, fewer) = found
-    assert older.most_busy == 0
-    assert 2 < newer.most_busy < newer.order
+    (few, fewer), (whole, more) = found
+    assert whole.most_busy == 0
+    assert 2 < few.most_busy < few.order
     assert fewer.expected_samples < 0.3 * more.expected_samples
     # The part left out is subtracted from the claim that is tested.
     limits = sampler().limits(mechanism, "remove", fewer.proposal, epsilon)
@@ -337,14 +331,6 @@ def test_the_order_is_the_best_one_where_chains_are_small() -> None:
         except NumericsError:
             break
     assert found.proposal.replicas.order == min(bounds, key=lambda order: bounds[order]) > 10
-    # An older rule ends when the first steps predict no gain.
-    one = sampler()
-    one.drawing = DrawingRule.SPARING
-    older = choose_betting(
-        one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain_proposal(mechanism, "remove"))
-    )
-    assert older is not None
-    assert older.expected_samples > 10.0 * found.expected_samples
 
 
 def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
@@ -387,7 +373,7 @@ def test_a_certificate_says_which_power_was_sampled() -> None:
     }
     certificate = pyaccount.certify(raw, threads=1)
     tests = certificate.data.evidence.sampling.tests
-    assert all(test.proposal.order == test.proposal.stretch for test in tests if test.direction == "remove")
+    assert all(test.proposal.order == test.proposal.mean_scale for test in tests if test.direction == "remove")
     written = certificate.to_dict()["evidence"]["sampling"]["tests"]
     assert all("order" not in one["proposal"] for one in written if one["direction"] == "add")
     assert pyaccount.verify(certificate, threads=1).agrees

@@ -152,13 +152,12 @@ def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
     assert 0 < reached <= 20
 
 
-def test_there_is_no_chain_by_blocks_with_few_busy_replicas_or_by_older_rules() -> None:
+def test_there_is_no_chain_by_blocks_with_few_busy_replicas() -> None:
     for small in SMALL:
         mechanism = small.mechanism
         assert Replicas(3).price(mechanism) is not None
         assert Replicas(3, block=2).price(mechanism) is None
         assert Replicas(4, most_busy=2).price(mechanism) is None
-        assert Replicas(3).price(replace(mechanism, automata=False)) is None
         with pytest.raises(NumericsError, match="round by round"):
             small.recipe.core.log_moment(3, block=2, threads=1, time_limit=None)
 

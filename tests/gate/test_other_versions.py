@@ -83,7 +83,7 @@ def failing_less(certificate: dict[str, Any], factor: float) -> dict[str, Any]:
             line["contribution"] = forged["evidence"]["sampling"]["total_probability"]
     for test in forged["evidence"]["sampling"]["tests"]:
         test["log_target"] -= math.log(factor)
-        test["log_capital"] -= math.log(factor)
+        test["log_wealth"] -= math.log(factor)
     return forged
 
 
@@ -178,7 +178,9 @@ def test_what_other_versions_do_promise(change: dict[str, Any], place: str, tmp_
     certificate = changed(golden("confidence"), versions__pyaccount="0.0.9", **change)
     found = pyaccount.verify(save(tmp_path, certificate))
     assert not found.agrees
-    assert place in {one.path for one in (*found.flaws, *found.differences) if not getattr(one, "agrees", False)}
+    assert place in {
+        one.path for one in (*found.inconsistencies, *found.differences) if not getattr(one, "agrees", False)
+    }
 
 
 @pytest.mark.parametrize("name", ["verified", "verified-choice", "deterministic"])

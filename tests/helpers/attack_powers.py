@@ -107,7 +107,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         patch.object(betting_choice, "_mean_betting", short(mean)),
         patch.object(betting_choice, "_square_betting", short(betting_choice._square_betting)),
         patch.object(betting_choice, "_price", lambda betting: 1e-12 * betting.expected_samples),
-        patch.object(betting_choice, "MEAN_FROM_NEWER", 0.0),
+        patch.object(betting_choice, "MEAN_FROM", 0.0),
         patch.object(betting_choice, "added_bound", bound),
         patch.object(tests_of_claims, "_bet", counted),
         patch.object(once, "FAR", FAR),

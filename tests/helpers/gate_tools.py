@@ -16,7 +16,6 @@ from typing import Any
 from places import CERTIFICATES
 
 import pyaccount
-from pyaccount.gate.agreement import UNSTATED
 
 ALL = sorted(CERTIFICATES.glob("v*/*.json"))
 #: The golden certificates whose numbers were sampled.
@@ -178,9 +177,8 @@ def _until_at_work(process: subprocess.Popen[str]) -> None:
 
 
 def named(verification: Any) -> set[str]:
-    """Return the fields that a verification names, except for those that are newer than the golden certificates."""
-    found = [one for one in verification.differences if one.reason != UNSTATED]
-    return {one.path for one in (*verification.flaws, *found)}
+    """Return the fields that a verification names."""
+    return {one.path for one in (*verification.inconsistencies, *verification.differences)}
 
 
 def refused(verification: Any) -> set[str]:

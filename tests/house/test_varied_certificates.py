@@ -154,7 +154,7 @@ def test_a_run_of_no_rounds_is_no_certificate(tmp_path: Path) -> None:
 def test_a_missing_estimate_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = pyaccount.Certificate.from_json(json.dumps(golden("confidence")))
     monkeypatch.setattr(Plan, "run", lambda self, **options: made)
-    path = save(tmp_path, taken(golden("confidence"), "profile", 0, "delta_estimate"))
+    path = save(tmp_path, changed(golden("confidence"), profile__0__delta_estimate=None))
     assert cli.run(["verify", str(path)]) == 1
 
 

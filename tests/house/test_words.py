@@ -34,9 +34,6 @@ SAID = {
     "comparison": "direction",
 }
 
-#: Fields of certificates and verifications keep their names, so code that reads or writes them must use these words.
-FIELDS = {"stretch", "others", "cap", "stakes", "log_capital", "flaws"}
-WRITTEN = ("certificate", "gate")
 #: Words that also have another, allowed meaning in the Python code; in the core they have no other meaning.
 MEANT_OTHERWISE = {
     "walk": "`ast.walk` and `os.walk` go through trees",
@@ -81,8 +78,6 @@ def meant(place: str) -> set[str]:
 
 def unsaid(name: str, place: str) -> str | None:
     """Return the word to use instead, or None if the name is right."""
-    if name in FIELDS and place.split("/")[1] in WRITTEN:
-        return None
     return next((SAID[word] for word in sorted(words(name)) if word in SAID and word not in meant(place)), None)
 
 
@@ -106,7 +101,6 @@ def test_names_use_the_words_of_the_glossary(paths: list[Path]) -> None:
 def test_names_with_other_words_are_seen() -> None:
     assert unsaid("LowerWagers", "pyaccount/execute/x.py") == "bet"
     assert unsaid("log_capital", "pyaccount/execute/x.py") == "wealth"
-    assert unsaid("log_capital", "pyaccount/certificate/x.py") is None
     assert unsaid("capacity", "pyaccount/execute/x.py") is None
     assert [name for _, name in rust_names('let door = "capital"; // a wager\nfn stretch() {}')] == [
         "let",

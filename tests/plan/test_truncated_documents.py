@@ -189,7 +189,7 @@ def test_sampled_certificates_are_above_those_without_truncation(sampler: dict[s
     certificate = solved(document(sampler=sampler, training=training, accounting=accounting))
     assert certificate.data.guarantee.kind == "confidence"
     tests = certificate.data.evidence.sampling.tests
-    assert all(test.cap == 1.0 for test in tests)
+    assert all(test.weight_bound == 1.0 for test in tests)
     texts = " ".join(certificate.data.assumptions)
     assert "12 are kept" in texts
     assert ("its turn comes" if sampler["kind"] == "balls-in-bins" else "sits out the same iterations") in texts

@@ -173,7 +173,7 @@ def _composed_curve(curve: ComposedCurveRecord) -> Fact:
             "bounds within a relative gap of ",
             at_most(curve.relative_gap, "relative width", "record", 2),
             "; beyond them δ is at most ",
-            at_most(curve.floor, "probability", "record", 2),
+            at_most(curve.tail_mass, "probability", "record", 2),
         ),
     )
 
@@ -209,9 +209,9 @@ def _tests(tests: list[TestRecord]) -> PageTable:
             (already_rounded(up(test.threshold, 4), "probability", "test"),),
             (already_rounded(up(test.epsilon), "nats", "test"),),
             (exact(test.all_samples, "samples", "record"),),
-            (exact(test.log_capital, "nats", "record", 4),),
+            (exact(test.log_wealth, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
-            (already_rounded(up(test.cap, 3), "probability", "record"),),
+            (already_rounded(up(test.weight_bound, 3), "probability", "record"),),
             _proposal(test),
         )
         for test in tests
@@ -236,7 +236,7 @@ def _proposal(test: TestRecord) -> Content:
         return (*power, " by blocks of ", exact(test.proposal.block, "rounds", "record"))
     if test.proposal.log_sobolev is not None:
         return ("a mean that bounds δ, λ = ", exact(test.proposal.log_sobolev.exponent, "factor", "record", 3))
-    mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
+    mean_scale, further = exact(test.proposal.mean_scale, "factor", "record", 3), len(test.proposal.mixture) - 1
     return (
         (mean_scale, " in a mixture with ", exact(further, "proposals", "record"), " others")
         if further > 0

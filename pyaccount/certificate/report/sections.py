@@ -263,8 +263,10 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
             note_on = ("nats, at δ = ", at_delta, f"; {words}")
             rows.append(Fact(f"{direction}: ε", interval, note_on))
     before, _, after = ADJACENCIES[data.privacy.adjacency].change.partition("{group}")
-    if "{others}" in after:
-        after = after.format(others="an arbitrary other one" if data.privacy.group_size == 1 else "arbitrary others")
+    if "{replacement}" in after:
+        after = after.format(
+            replacement="an arbitrary other one" if data.privacy.group_size == 1 else "arbitrary others"
+        )
     rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
     rows += _risk(data)
     if data.solved is not None:

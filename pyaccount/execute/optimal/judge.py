@@ -6,7 +6,7 @@ the search's samples by chance gains nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
@@ -104,7 +104,6 @@ class Judge:
     def _opened(self, columns: ColumnFamily) -> tuple[CompiledDocument, Session]:
         key = columns.start.tobytes()
         if key not in self._plans:
-            written = compile_document(columns.written(self.plan.document))
-            self._plans[key] = replace(written, drawing=self.plan.drawing)
+            self._plans[key] = compile_document(columns.written(self.plan.document))
         plan = self._plans[key]
         return plan, open_session(plan, self.options)

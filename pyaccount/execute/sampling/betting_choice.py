@@ -35,7 +35,6 @@ from pyaccount.execute.sampling.proposals import (
 )
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +54,9 @@ BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
 #: The number of proposals that are measured, those with the least weight bounds, and the shards of each.
 MEASURED, TRIAL = 6, 8
-#: The shards of samples of a power of the likelihood ratio and of clipped ones (fewer by the sparing rules), and the
-#: factor by which these may be slower than plain ones.
-SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
+#: The shards of samples of a power of the likelihood ratio and of clipped ones, and the factor by which these may be
+#: slower than plain ones.
+SPECIAL_TRIAL, SLOWER = 2, 3.0
 #: The least power, and the most states of a chain that samples are drawn by (24 bytes for each, and tables of 256 MiB).
 FIRST, MOST_SAMPLED = 2, 13_000_000
 #: Rounds of the blocks by which replicas may be drawn, if they divide the separation; longer blocks; and the entry that
@@ -68,18 +67,14 @@ LOOKED = 0.4
 #: Powers that are drawn with few busy replicas. What these leave out may be this share of the gap between the claim and
 #: the estimate; the larger share is for claims that reuse the choice of an earlier one.
 FEW_ORDERS, LEFT_OUT, FAR_LEFT_OUT = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 0.02, 0.1
-#: Nanoseconds for one state and round of a chain. The relative distance at which the estimate is taken to be below the
-#: claim, since nearer claims may follow: at most `NEAR`, or by later rules the share `NEARER` of the distance at the
-#: first claim.
-CHAIN, NEAR, NEARER = 5.0, 0.25, 0.4
+#: Nanoseconds for one state and round of a chain. The share of the first claim's relative distance to the estimate that
+#: powers are chosen for, since nearer claims may follow.
+CHAIN, NEARER = 5.0, 0.4
 #: Where samples are clipped, as multiples of the claim; the units of plain sampling beside clipped samples, which bound
-#: the generator's error; and the share of the claim that this error may be.
-CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0)
-PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
-#: The same since second moments are tested: a tested bound may be a thousand times the square of the claim, and a
-#: larger share of plain samples reduces the generator's error if the claim is small.
-CLIPS_NEWER = (*CLIPS, 160.0, 320.0, 640.0, 1280.0)
-PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER = (1, 16, 64), 0.25
+#: the generator's error; and the shares of the claim that this error may be, and below which it is small. A tested bound
+#: on the second moment may be a thousand times the square of the claim.
+CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0)
+PLAIN_SHARES, MOST_GENERATOR, SMALL_GENERATOR = (1, 16, 64), 0.25, 0.01
 #: Powers and clipped samples that are expected to take longer than this many plain ones are compared with scaled means.
 COMPARED_FROM = 1e6
 #: Tests that are expected to take more samples than this look for a mixture, which must take at most this share of
@@ -87,8 +82,8 @@ COMPARED_FROM = 1e6
 #: them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
-#: One mean is tried if plain samples would be more than this (older rules, newer rules); its share of the largest bet.
-MEAN_FROM, MEAN_FROM_NEWER, MEAN_FRACTION = 1e6, 1e5, 0.98
+#: One mean is tried if plain samples would be more than this; its share of the largest bet.
+MEAN_FROM, MEAN_FRACTION = 1e5, 0.98
 #: The time that a further scaled law adds to a sample, as a share of it.
 FURTHER = 0.3
 #: The core refuses bets on samples whose log densities may have a larger error.
@@ -155,8 +150,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     found = [_plain_betting(claim, direction, estimate.value)]
     special = _special_betting(sampler, claim, direction, estimate)
     lasts = math.inf if special is None else _times(special) * special.expected_samples
-    most = COMPARED_FROM if sampler.drawing.includes(DrawingRule.COMPARED) else math.inf
-    if special is not None and lasts < found[0].expected_samples and lasts <= most:
+    if special is not None and lasts < found[0].expected_samples and lasts <= COMPARED_FROM:
         return special
     options = []
     for excess in EXCESSES:
@@ -193,8 +187,6 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
 
 def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
     """Return the test by a power of the likelihood ratio (removed record) or by clipped samples (added), or None."""
-    if not sampler.drawing.includes(DrawingRule.POWERS):
-        return None
     chosen = {"remove": _powered_betting, "add": _clipped_betting}.get(direction)
     return None if chosen is None else chosen(sampler, claim, direction, estimate)
 
@@ -207,11 +199,11 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     gap = (claim.delta - estimate.value) / claim.delta
     known = sampler.replicas
     if known is None or known[0].price(mechanism) != known[1]:
-        known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
+        known = sampler.replicas = _sampled_replicas(sampler, claim, NEARER * gap)
     limits = None if known is None else _power_limits(sampler, claim, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
         # The replicas chosen for another claim leave out too much for this one.
-        known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
+        known = sampler.replicas = _sampled_replicas(sampler, claim, NEARER * gap)
         limits = None if known is None else _power_limits(sampler, claim, known[0])
     if known is None or limits is None:
         # There is no chain, or none that is small enough, or its values leave the range of numbers.
@@ -221,8 +213,7 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
         return Betting(proposal, limits.weight_bound, (), 0.0)
     if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta):
         return None
-    given_up = limits.left_out + (limits.generator if sampler.drawing.includes(DrawingRule.AUTOMATA) else 0.0)
-    stated = replace(claim, delta=claim.delta - given_up)
+    stated = replace(claim, delta=claim.delta - (limits.left_out + limits.generator))
     if stated.delta <= estimate.value:
         return None
     betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
@@ -232,11 +223,6 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
 def _times(betting: Betting) -> float:
     """Return how many plain samples take as long as one sample of the test."""
     return SLOWER if betting.slower is None else betting.slower
-
-
-def _nearest(sampler: Sampler, gap: float) -> float:
-    """Return how far below a claim, relatively, the estimate is taken to be; nearer claims may follow."""
-    return NEARER * gap if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else min(gap, NEAR)
 
 
 def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleLimits | None:
@@ -252,14 +238,12 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Repli
 
     The power is chosen by the expected time of its chain and its samples. Chains of long blocks are small and are tried
     first, then those of few busy replicas. A chain is not computed if it alone would take a good part of the best time
-    so far (in older rules: all of it).
+    so far.
     """
     best: tuple[float, Replicas] | None = None
-    newer = sampler.drawing.includes(DrawingRule.FEW_BUSY)
-    blocks = (*BLOCKS, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,)
-    for block in (*LONG_BLOCKS, *BLOCKS, FEW, 0) if newer else blocks:
+    for block in (*LONG_BLOCKS, *BLOCKS, FEW, 0):
         most = math.inf if best is None else best[0]
-        dearest = LOOKED * most if newer else most
+        dearest = LOOKED * most
         found = (
             _few_busy(sampler, claim, gap, dearest)
             if block == FEW
@@ -351,7 +335,6 @@ def _sampled_order(
     least = Replicas(FIRST, block).price(mechanism)
     if least is None or least[0] > MOST_SAMPLED or least[1] * CHAIN >= most:
         return None
-    small = CHEAP_WORK if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else 0.0
 
     def taken(log: float, order: int) -> float:
         return _taken(claim, gap, math.exp(log), order)
@@ -365,13 +348,13 @@ def _sampled_order(
         bound = limits.weight_bound
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
         total = taken(logs[-1], order) + (0.0 if price is None else price[1] * CHAIN)
-        if small > 0.0 and found is not None and total >= found[0]:
+        if found is not None and total >= found[0]:
             return found
         found = (total, replicas)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend
         larger = Replicas(order + 1, block).price(mechanism)
-        if larger is not None and larger[1] <= small:
+        if larger is not None and larger[1] <= CHEAP_WORK:
             continue
         if larger is None or larger[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
             return found
@@ -404,24 +387,21 @@ def _shifted_betting(
 ) -> Betting | None:
     """Return the test by clipped samples of R tilted, or None. `second` has the bound on E V², and minus the tilt."""
     mechanism, threshold = claim.mechanism, claim.delta
-    newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
-    shares, most = (PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER) if newer else (PLAIN_SHARES, MOST_GENERATOR)
     found: list[Betting] = []
-    for units in shares:
+    for units in PLAIN_SHARES:
         tilted = _core.SHARD_UNITS - units
         components = (replace(PLAIN, share=units), Component(tilted, (), -second[1]))
         proposal = replace(plain_proposal(mechanism, direction), components=components)
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
-        if limits.rounding < MOST_ROUNDING and limits.generator < most * threshold:
+        if limits.rounding < MOST_ROUNDING and limits.generator < MOST_GENERATOR * threshold:
             stated = replace(claim, delta=threshold - limits.generator)
             square = second[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / tilted
-            clips = CLIPS_NEWER if newer else CLIPS
-            bounds = [(factor * threshold, square / (4.0 * factor * threshold)) for factor in clips]
+            bounds = [(factor * threshold, square / (4.0 * factor * threshold)) for factor in CLIPS]
             bounds = [(bound, lost) for bound, lost in bounds if estimate.value < stated.delta - lost < bound]
             if bounds:
                 found.append(_measured_betting(sampler, stated, direction, estimate, proposal, bounds))
             # Larger shares of plain samples reduce the generator's error and are worse in all other respects.
-            if not newer or limits.generator < MOST_GENERATOR * threshold:
+            if limits.generator < SMALL_GENERATOR * threshold:
                 break
     return min(found, key=lambda betting: betting.expected_samples, default=None)
 
@@ -432,17 +412,9 @@ def _added_bettings(sampler: Sampler, claim: Claim, direction: Direction, estima
     The list is empty if few plain samples suffice, or if the bounds are too loose.
     """
     plain_samples = claim.log_target / max(claim.delta - estimate.value, 1e-300)
-    newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
-    if direction != "add" or not sampler.drawing.includes(DrawingRule.SPARING):
+    if direction != "add" or plain_samples < MEAN_FROM:
         return []
-    if not (claim.mechanism.core.of_single_records or sampler.drawing.includes(DrawingRule.COMPARED)):
-        # Mechanisms with random parts are included by later rules.
-        return []
-    if plain_samples < (MEAN_FROM_NEWER if newer else MEAN_FROM):
-        return []
-    found = [_mean_betting(sampler, claim, direction)]
-    if newer:
-        found.append(_square_betting(sampler, claim, direction, estimate))
+    found = [_mean_betting(sampler, claim, direction), _square_betting(sampler, claim, direction, estimate)]
     return [betting for betting in found if betting is not None]
 
 
@@ -474,7 +446,7 @@ def _square_betting(sampler: Sampler, claim: Claim, direction: Direction, estima
 def _price(betting: Betting) -> float:
     """Return how many plain samples take as long as a test of added records.
 
-    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, which older rules use.
+    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, by which the budget of tests is kept.
     """
     slower = betting.proposal.log_sobolev is not None
     return SLOWER * betting.expected_samples if slower else betting.expected_plain_samples
@@ -548,8 +520,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
         threshold = claim.delta - lost
         largest = 1.0 / (bound - threshold)
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
-    special = SPARED_TRIAL if sampler.drawing.includes(DrawingRule.SPARING) else SPECIAL_TRIAL
-    trial = special if proposal.replicas or bounds[0][1] else TRIAL
+    trial = SPECIAL_TRIAL if proposal.replicas or bounds[0][1] else TRIAL
     sums = sampler.run(claim.mechanism, direction, proposal, tables, sampler.stream("pilot", trial))
     count = trial * SHARD
     measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count

@@ -11,14 +11,13 @@ from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids, root
+from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids
 from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def noise_search(session: Session) -> GridSearch:
     pilot_value, fallback = pilot_noise(session, acceptance.delta)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
     mechanism = session.mechanism(plan.at(pilot_value))
-    powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.chain(2) is not None
+    powers = mechanism.chain(2) is not None
     return GridSearch(
         pilot_value,
         fallback,
@@ -106,18 +105,7 @@ def pilot_noise(
         low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
     session.sampler.stage("pilot")
 
-    def excess(sigma: float) -> tuple[float, float]:
-        session.sampler.stage(f"pilot, σ = {sigma:.4g}")
-        session.sampler.progress(0.0)
-        found = session.excess(session.mechanism(plan.at(sigma)), epsilon, claim, shards=shards)
-        near = claim * math.exp(found[0])
-        session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
-        return found
-
     def search(start: float) -> float:
-        if not plan.drawing.includes(DrawingRule.SPARING):
-            return root(excess, start, NOISE_RANGE[0], high, precision=precision)
-
         def at(sigma: float) -> tuple[SampledMechanism, float]:
             session.sampler.stage(f"pilot, σ = {sigma:.4g}")
             session.sampler.progress(0.0)

@@ -14,12 +14,10 @@ from pyaccount.execute.sampling.fixed_sequence import (
     GridSearch,
     SequenceResult,
     grids,
-    root,
 )
 from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
 from pyaccount.plan.common import number
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -75,11 +73,8 @@ def epsilon_search(session: Session) -> GridSearch:
     session.sampler.stage("pilot")
     pilot_value = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
-        if session.plan.drawing.includes(DrawingRule.SPARING):
-            crossing = Crossing(lambda epsilon: (mechanism, epsilon), delta, epsilon_model(delta), 1e-3, worst)
-            pilot_value = crossing_root(session, crossing, 0.5 * worst)
-        else:
-            pilot_value = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+        crossing = Crossing(lambda epsilon: (mechanism, epsilon), delta, epsilon_model(delta), 1e-3, worst)
+        pilot_value = crossing_root(session, crossing, 0.5 * worst)
     session.known.append(f"ε is near {pilot_value:.4g}, by the pilot's estimate")
     steps = grids(session.plan.tolerance, starts=acceptance.starts) if pilot_value > 0.0 else [Grid((0.0,))]
     return GridSearch(pilot_value, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)

@@ -34,7 +34,6 @@ from pyaccount import _core
 from pyaccount.execute.sampling.jobs import SHARD, Balanced, Component, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,8 +228,7 @@ class Estimator:
     ) -> Mixture:
         """Return the proposals that matter, with their shares; `far` considers more laws than usual."""
         tilts = self._tilts(mechanism, direction, epsilons)
-        newer = self.sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
-        most = FAR_LOSSES * max(1.0, *epsilons) if newer else math.inf
+        most = FAR_LOSSES * max(1.0, *epsilons)
         scaled_laws = [] if mechanism.enclosed else scaled_proposals(mechanism, direction, far=far, most=most)
         components = [PLAIN]
         components += [Component(0, (), theta) for theta in tilts]

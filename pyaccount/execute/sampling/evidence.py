@@ -12,7 +12,7 @@ from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
-from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, stated_estimates
+from pyaccount.execute.sampling.estimates import SCOUT, stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import Sought, fewer_shards, lower_ends, of_a_power
@@ -24,7 +24,6 @@ from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.common import default_profile
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
 #: The least and the most shards for the curves and for the lower ends.
 PROFILE_SHARDS = (64, 512)
-#: The shards for a profile's estimates, and the most if some ε has too few samples; the same by the sparing rules.
-ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
+#: The shards for a profile's estimates, and the most if some ε has too few samples.
+ESTIMATE_SHARDS = (32, 256)
 #: An estimate below this share of a claim is far from it.
 FAR_ESTIMATE = 0.5
 
@@ -137,14 +136,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
     kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
-    drawn = profile_shards(_accepted(session, sequence.tests)) if shards is None else shards
+    drawn = profile_shards(_accepted(sequence.tests)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions, and either may be the one that is wrong.
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, so a small error of the generator; others vary less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
-    far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
-    if result.proof is not None and mechanism.lower is None and (far or known.everything):
-        tested["remove"] = of_a_power(sampler, mechanism, (result.proof.order, epsilon), blocks=known.everything)
+    known = _known(session, result)
+    if result.proof is not None and mechanism.lower is None:
+        tested["remove"] = of_a_power(sampler, mechanism, (result.proof.order, epsilon))
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
@@ -156,7 +155,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     try:
         # Lower ends are for exactly the σ and ε of the result.
         sampler.stage("lower ends")
-        estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
+        estimates = session.estimate(mechanism, epsilon, shards=SCOUT)
         for direction, sought in _sought(session, result, estimates, tested, drawn).items():
             lower[direction] = lower_ends(session, mechanism, sought)
         part = "profile"
@@ -252,8 +251,7 @@ def _points(
     bounds = curve(session.sampler, found.histograms[direction], epsilons, found.failure_probability)
     if found.beside is not None:
         bounds = [found.beside.capped(point, direction) for point in bounds]
-    shards = SPARED_ESTIMATES if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE_SHARDS
-    estimates = stated_estimates(session.estimator, mechanism, direction, epsilons, shards)
+    estimates = stated_estimates(session.estimator, mechanism, direction, epsilons, ESTIMATE_SHARDS)
     return tuple(point.estimated(one) for point, one in zip(bounds, estimates, strict=True))
 
 
@@ -278,49 +276,33 @@ def _sought(
             tests.get(direction),
             tested.get(direction),
             shards,
-            far=far or _far_above(session, delta, estimate),
+            far=far or estimate.value < FAR_ESTIMATE * delta,
         )
         for direction, estimate in estimates.items()
     }
 
 
-def _known(session: Session, result: Result, *, retested: bool) -> Known:
-    """Return what is known about a result; everything, unless an older certificate is recomputed bit for bit.
+def _known(session: Session, result: Result) -> Known:
+    """Return what is known about a result.
 
     A test counts only if its error is part of the result's probability (none if that is 0) and if it has no more noise
     than the result: a run with more noise is another run, which may be more private.
     """
-    everything = retested or session.plan.drawing.includes(DrawingRule.SECOND_MOMENTS)
     noise, own = session.noise(result.instance), result.sequence.tests[result.refused :]
     counted = result.kind != "deterministic"
     tests = tuple(test for test in own if counted and test.noise_multiplier <= noise)
-    return Known((result.epsilon, result.delta), result.proof, tests, everything)
+    return Known((result.epsilon, result.delta), result.proof, tests)
 
 
-def _accepted(session: Session, tests: Sequence[Test]) -> int:
-    """Return the number of samples of the last claim's accepted tests, from which that of the other evidence follows.
-
-    All claims count if an older certificate is recomputed.
-    """
-    accepted = [test for test in tests if test.accepted]
-    last = session.plan.drawing.includes(DrawingRule.POWERS)
-    counted = {test.direction: test for test in accepted}.values() if last else accepted
-    return sum(test.samples for test in counted)
+def _accepted(tests: Sequence[Test]) -> int:
+    """Return the number of samples of the last claim's accepted tests, from which that of the other evidence follows."""
+    last = {test.direction: test for test in tests if test.accepted}
+    return sum(test.samples for test in last.values())
 
 
 def profile_shards(accepted: int) -> int:
     """Return the shards for lower ends and curves, given the samples of the accepted tests."""
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
-
-
-def _effort(session: Session) -> int:
-    """Return the shards of an estimate of which only the proposals and the mixture are used, not the value."""
-    return SCOUT if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE
-
-
-def _far_above(session: Session, delta: float, estimate: Estimate) -> bool:
-    """Return whether a claim may lie so far above δ that lower ends much farther below are tried too."""
-    return session.plan.drawing.includes(DrawingRule.SPARING) and estimate.value < FAR_ESTIMATE * delta
 
 
 def _proposals(
@@ -348,12 +330,11 @@ def _histograms(
     epsilon, last = epsilons
     found: dict[Direction, list[Histogram]] = {}
     for direction, listed in sources.items():
-        usual, proposals = plain_proposal(mechanism, direction), listed
-        if session.plan.drawing.includes(DrawingRule.SPARING):
-            proposals = {one for one in proposals if one == usual or _bounds(session, mechanism, direction, one, last)}
+        usual = plain_proposal(mechanism, direction)
+        proposals = {one for one in listed if one == usual or _bounds(session, mechanism, direction, one, last)}
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
-            draw(session.sampler, mechanism, direction, proposal, epsilon, fewer_shards(session, proposal, shards))
+            draw(session.sampler, mechanism, direction, proposal, epsilon, fewer_shards(proposal, shards))
             for proposal in ordered
         ]
     return found

@@ -12,7 +12,6 @@ from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING, slo
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
 from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.tests_of_claims import FAR_SHARES, LOWER_SHARES, Wealth, lower_bets
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.sampled import SampledMechanism
 
-#: The divisors of the shards for a power of the likelihood ratio, which varies little: by older and by sparing rules.
-FEWER, SPARED_FEWER = 2, 3
+#: The divisor of the shards for a power of the likelihood ratio, which varies little.
+FEWER = 3
 #: The largest share of δ by which the generator's error of a mixture may lower the lower ends.
 MOST_LOST = 1e-2
 #: How many samples of a mixture take as long as one of a power whose price is not known.
@@ -33,11 +32,9 @@ LIGHTER = 10.0
 #: The most states, in all rounds together, of a small chain.
 SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
-LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
-#: The same since the rule AUTOMATA: with values nearer to ε.
-NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
+LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
 #: The same if ε may lie far above the true one.
-FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
+FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: The shards of a first look, which chooses the bets; and the factor by which more samples are drawn than it says.
 FIRST, MARGIN = 8, 1.3
 #: Nanoseconds of sampling that may always be spent; and the largest distance, in tolerances, for which more is drawn.
@@ -70,8 +67,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
     sampler, direction, far = session.sampler, sought.direction, sought.far
     proposal = _lighter(session, mechanism, sought)
     mechanism = mechanism.lower or mechanism
-    usual = NEARER_DISTANCES if sampler.drawing.includes(DrawingRule.AUTOMATA) else LOWER_DISTANCES
-    distances = FAR_DISTANCES if far else usual
+    distances = FAR_DISTANCES if far else LOWER_DISTANCES
     points = [sought.epsilon, *(sought.epsilon * (1.0 - distance) for distance in distances)]
     looks = _looks(sampler, mechanism, direction, proposal, points)
     lost = [_lost(sampler, mechanism, direction, proposal, point) for point in points]
@@ -84,11 +80,10 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
         bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
         needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
         tables.append(BetTable(point, math.inf, bets))
-    count = fewer_shards(session, proposal, sought.shards)
-    if sampler.drawing.includes(DrawingRule.COMPARED):
-        quick = round(MOMENT / (mechanism.cost * _times(mechanism, proposal)) / SHARD)
-        most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
-        count = max(count, min(_enough(distances, needed, session.plan.tolerance), most))
+    quick = round(MOMENT / (mechanism.cost * _times(mechanism, proposal)) / SHARD)
+    most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
+    enough = min(_enough(distances, needed, session.plan.tolerance), most)
+    count = max(fewer_shards(proposal, sought.shards), enough)
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     sums = sampler.run(mechanism, direction, proposal, tables, sampler.stream("confidence", count))
     for shard in sums:
@@ -145,10 +140,9 @@ def _lost(
     return limits.generator + limits.below
 
 
-def fewer_shards(session: Session, proposal: Proposal, shards: int) -> int:
+def fewer_shards(proposal: Proposal, shards: int) -> int:
     """Return the shards for a proposal: fewer than `shards` for a power of the likelihood ratio, as it varies little."""
-    times = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
-    return max(shards // times, 1) if proposal.replicas else shards
+    return max(shards // FEWER, 1) if proposal.replicas else shards
 
 
 def _times(mechanism: SampledMechanism, proposal: Proposal) -> float:
@@ -159,19 +153,18 @@ def _times(mechanism: SampledMechanism, proposal: Proposal) -> float:
 def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> Proposal:
     """Return the proposal for lower ends: the one that was tested, or the estimate's, or the estimate's mixture.
 
-    The mixture replaces a power of the likelihood ratio, and by newer rules also plain samples or no test. Bets against
-    small values of δ need no bound on a sample. Samples of the mixture often vary as little as those of a power, and
-    take less time; the test and the estimate show which are worth more. Their bound is that of plain ones, though, and
-    with it the generator's error, which must be a small part of δ.
+    The mixture replaces a power of the likelihood ratio, plain samples, or no test. Bets against small values of δ need no
+    bound on a sample. Samples of the mixture often vary as little as those of a power, and take less time; the test and
+    the estimate show which are worth more. Their bound is that of plain ones, though, and with it the generator's error,
+    which must be a small part of δ.
     """
-    tested, estimate, drawing = sought.tested, sought.estimate, session.plan.drawing
+    tested, estimate = sought.tested, sought.estimate
     proposal = tested or estimate.proposal
-    replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
     # Plain samples, which replace a mixture that was tested, see next to nothing of a small δ.
     own = tested is not None and tested.replicas is None and tested != plain_proposal(mechanism, sought.direction)
-    if not replaced or own or mechanism.lower is not None:
+    if own or mechanism.lower is not None:
         return proposal
-    worth = sought.test.worth if sought.test is not None and drawing.includes(DrawingRule.COMPARED) else 0.0
+    worth = sought.test.worth if sought.test is not None else 0.0
     if proposal.replicas and worth > _times(mechanism, proposal) * estimate.effective / estimate.samples:
         return proposal
     mixture = replace(estimate.proposal, components=estimate.components)
@@ -180,17 +173,15 @@ def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> P
     return mixture if light and estimate.components else proposal
 
 
-def of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
+def of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float]) -> Proposal:
     """Return the largest power of the likelihood ratio, up to the proof's, whose chain is small: samples vary little.
 
     A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. `proof`
     has the order and the ε of the proof.
     """
-
-    lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
     most, epsilon = proof
     for order in range(most, 2, -1):
-        for block in lengths:
+        for block in (0, *reversed(BLOCKS)):
             proposal = powered(mechanism, Replicas(order, block))
             price = Replicas(order, block).price(mechanism)
             if price is None or price[1] > SMALL_WORK:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.all_moments import FEWEST, MOST, best_polynomial
 from pyaccount.execute.sampling.jobs import Replicas
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +104,7 @@ class MomentProof:
 class Moments:
     """The moments of one mechanism, each computed when it is first needed."""
 
-    def __init__(self, engine: Engine, mechanism: SampledMechanism, rule: DrawingRule) -> None:
+    def __init__(self, engine: Engine, mechanism: SampledMechanism) -> None:
         self.mechanism = mechanism
         self._engine = engine
         self._logs: dict[int, float] = {}
@@ -115,7 +114,6 @@ class Moments:
         self._close: list[tuple[float, float]] = [(0.0, 0.0), (0.0, 0.0)]
         #: The number of busy replicas that is tried first.
         self._busy = LEAST_BUSY
-        self._allowed, self._few = rule.includes(DrawingRule.SPARING), rule.includes(DrawingRule.FEW_BUSY)
 
     def affordable(self, order: int, states: float = ASKED_STATES, work: float = ASKED_WORK) -> bool:
         """Return whether there is a chain of this many replicas, and it is no larger than this."""
@@ -139,7 +137,7 @@ class Moments:
     def _most_busy(self, order: int) -> int:
         """Return the most replicas that may be busy at once in a small chain; 0 if all may be, or no chain is small."""
         whole = Replicas(order).price(self.mechanism)
-        if not self._few or (whole is not None and whole[1] <= FEW_WORK):
+        if whole is not None and whole[1] <= FEW_WORK:
             return 0
         most = 0
         for busy in range(LEAST_BUSY, order):
@@ -184,7 +182,7 @@ class Moments:
                 break
             most = one
         # For other samplers there are no lower bounds.
-        if not self._allowed or most < FEWEST or not self.mechanism.core.of_single_records:
+        if most < FEWEST or not self.mechanism.core.of_single_records:
             return ()
         for one in range(len(self._close), most + 1):
             lower, upper, _ = self._engine.log_moment(self.mechanism.core, one, gap=TOGETHER_GAP)
@@ -278,9 +276,7 @@ def has_moments(mechanism: SampledMechanism) -> bool:
     return not mechanism.curves and "replace" not in mechanism.directions and Replicas(2).price(mechanism) is not None
 
 
-def moment_proof(
-    engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float, rule: DrawingRule
-) -> MomentProof | None:
+def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float) -> MomentProof | None:
     """Return a proof that δ(ε) is at most `delta`, or None if moments do not give one at a moderate cost.
 
     Raises `LimitError` at the engine's time limit.
@@ -289,15 +285,14 @@ def moment_proof(
         return None
     if mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon) > delta:
         return None
-    hoped = HOPED if rule.includes(DrawingRule.SPARING) else 1.0
-    moments, known, least, order = Moments(engine, mechanism, rule), [(1, 0.0)], math.inf, 2
+    moments, known, least, order = Moments(engine, mechanism), [(1, 0.0)], math.inf, 2
     while order <= MOST_ORDER:
         affordable = moments.affordable(order, MOST_STATES, MOST_WORK)
-        if not affordable or (order > KNOWN and _predicted(known, epsilon) > hoped * delta):
+        if not affordable or (order > KNOWN and _predicted(known, epsilon) > HOPED * delta):
             return None
         known.append((order, moments.log(order)))
         remove = chernoff(order, known[-1][1], epsilon)
-        if remove <= hoped * delta and (proof := moments.proof(order, epsilon, delta)).delta <= delta:
+        if remove <= HOPED * delta and (proof := moments.proof(order, epsilon, delta)).delta <= delta:
             return proof
         if remove >= least:
             return None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.estimates import SCOUT, Effort
 from pyaccount.execute.sampling.fixed_sequence import Once, fixed_sequence_test
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -43,7 +42,7 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
     Returns None if that saves no test, or if no direction is far from the claim.
     """
     values = grid.asked + grid.optional
-    if not session.plan.drawing.includes(DrawingRule.SPARING) or len(values) < 2:
+    if len(values) < 2:
         return None
     largest = max((one.value for one in session.latest.values()), default=0.0)
     far = tuple(side for side, one in session.latest.items() if one.value <= FAR * largest)

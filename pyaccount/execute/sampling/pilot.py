@@ -20,7 +20,6 @@ from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
 from pyaccount.execute.sampling.fixed_sequence import ROOT
 from pyaccount.execute.sampling.once import FAR
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +167,7 @@ class _Looks:
             )
             values.append((log, value))
             if effort >= shards and settled:
-                if value == NOTHING and self.session.plan.drawing.includes(DrawingRule.SEEN):
+                if value == NOTHING:
                     # No loss was seen here, so the step from this value means nothing and would lead far out of the bracket.
                     step = 0.0
                 # The root may lie beyond the bracket's end, which comes from estimates too.

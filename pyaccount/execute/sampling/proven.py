@@ -80,8 +80,6 @@ class Known:
     guarantee: tuple[float, float]
     proof: MomentProof | None = None
     tests: Sequence[Test] = ()
-    #: Whether every bound that holds is used; not if an older certificate is recomputed bit for bit.
-    everything: bool = True
 
     def added(self, epsilon: float) -> Iterator[float]:
         """Yield upper bounds on δ of an added record, by the means that were tested; `beyond` must be added to them."""
@@ -129,7 +127,7 @@ def proven(session: Session, instance: Instance, known: Known, epsilons: Sequenc
         for side in DIRECTIONS
     }
     mechanism = session.mechanism(instance)
-    if known.everything and "replace" not in mechanism.directions:
+    if "replace" not in mechanism.directions:
         for side in DIRECTIONS:
             of_samples = mechanism.bounded_profile(side, epsilons)
             if side == "add":

@@ -32,7 +32,6 @@ from pyaccount.execute.sampling.moments import (
     inverse,
 )
 from pyaccount.plan.common import number
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 #: How far below the claim a bound may be, relatively; and the most steps.
 MARGIN, STEPS = 5e-4, 30
 #: A search for σ begins with orders whose chains have few states in all rounds together, with a coarse precision.
-LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
+LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, 0.02))
 #: How often at most the order is looked for where it proves the claim, and the precision of σ until it stays the same.
 FURTHER_LOOKS, COARSE = 4, 0.02
 #: The longest step in ln σ; and the share of the claim that W_m must be below for Z_m = 1.
@@ -125,7 +124,7 @@ def moments_of(session: Session, instance: Instance) -> Moments:
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
-    return Moments(session.engine, mechanism, session.plan.drawing)
+    return Moments(session.engine, mechanism)
 
 
 def _claim(session: Session) -> SampledEvidence:
@@ -180,9 +179,7 @@ def _noise(session: Session) -> SampledEvidence:
         )
     smallest = enough[0]
     sigma, slope, order = composed_noise(session) or 1.0, SLOPE, 0
-    newer = plan.drawing.includes(DrawingRule.FEW_BUSY)
-    for work, wanted in LEVELS:
-        margin = max(wanted, COARSE) if newer else wanted
+    for work, margin in LEVELS:
         best = at(sigma).least(lambda one, log: chernoff(one, log, epsilon), work)
         before, order = order, max(best, smallest)
         if not at(sigma).affordable(order):
@@ -190,17 +187,16 @@ def _noise(session: Session) -> SampledEvidence:
                 f"only moments of order {smallest} and above can prove this claim, and their chains of replicas are too "
                 "large; try accounting.method: monte-carlo"
             )
-        if order != before or margin == MARGIN:
+        if order != before:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
-    for _ in range(FURTHER_LOOKS if newer else 0):
+    for _ in range(FURTHER_LOOKS):
         # With much more noise another order may be the best one.
         best = max(at(sigma).least(lambda one, log: chernoff(one, log, epsilon)), smallest)
         if best == order:
             break
         order = best
         sigma, slope = _crossing(partial(excess, order), sigma, slope, COARSE)
-    if newer:
-        sigma, slope = _crossing(partial(excess, order), sigma, slope, MARGIN)
+    sigma, slope = _crossing(partial(excess, order), sigma, slope, MARGIN)
     session.known[:] = [f"σ is near {sigma:.5g}, by the moment of order {order}"]
     if at(sigma).together(order):
         session.known[:] = [f"σ is near {sigma:.5g}, by moments"]

@@ -22,7 +22,6 @@ from pyaccount.execute.sampling.error_probability import (
 )
 from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import (
-    ESTIMATE_SHARDS,
     Result,
     SampledEvidence,
     evidence_of,
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
 
 #: How often a claim is tested before it counts as not accepted.
 ATTEMPTS = 3
+#: The shards of an estimate that judges an end, and the most if there are too few samples.
+ESTIMATE_SHARDS = (64, 256)
 #: Lower ends and curves get this many times their original samples, so that their standard errors are half as large.
 MORE = 4
 #: The range of q as a share of the δ solved for: δ is a value of a grid above the estimate from which q follows.

@@ -16,7 +16,6 @@ from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test, run_betting_tests, run_fixed_sample_tests
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
-from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -54,8 +53,6 @@ class Session:
     def mechanism(self, instance: Instance) -> SampledMechanism:
         """Return the mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
         mechanism, found = instance.mechanism(), self.composed_profile(instance)
-        if not self.plan.drawing.includes(DrawingRule.AUTOMATA):
-            mechanism = replace(mechanism, automata=False)
         if found is None:
             return mechanism
         lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)
@@ -88,7 +85,7 @@ class Session:
         if accounting.method != "auto" or accounting.verification != "betting":
             return None
         self.sampler.stage("moments, without samples")
-        return moment_proof(self.engine, self.mechanism(instance), epsilon, delta, self.plan.drawing)
+        return moment_proof(self.engine, self.mechanism(instance), epsilon, delta)
 
     @property
     def fineness(self) -> float:
@@ -169,6 +166,5 @@ def open_session(plan: CompiledDocument, options: RunOptions) -> Session:
     """Open a session for a plan. Its seed is one of the options."""
     assert options.seed is not None
     sampler = Sampler(options)
-    sampler.drawing = plan.drawing
     engine = Engine(threads=options.threads, time_limit=options.remaining)
     return Session(plan, sampler, Estimator(sampler), engine)

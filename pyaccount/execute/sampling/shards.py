@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import TIME_IS_UP, LimitError, abbreviated
 from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, BalancedJob, Job, Local, for_core
-from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -77,8 +76,6 @@ class Sampler:
         self._stage_began = self._began
         self._candidate = 0
         self._beyond: dict[tuple[object, ...], float] = {}
-        #: The rule by which samples are drawn.
-        self.drawing = NEWEST
         #: The power of the likelihood ratio that was chosen for an earlier claim, and its chain's price; it is reused
         #: for similar claims.
         self.replicas: tuple[Replicas, tuple[int, float]] | None = None
@@ -185,11 +182,9 @@ class Sampler:
 
         Raises `LimitError`.
         """
-        # Most tests end within a few shards. The first rule was only for samples of a power, each of which takes long.
-        rule = DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS
-        quick = stream.purpose == "verification" and self.drawing.includes(rule)
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)
-        first = FIRST_WAVES if quick else None
+        # Most tests end within a few shards.
+        first = FIRST_WAVES if stream.purpose == "verification" else None
         job = Job(mechanism.recipe, curve, direction, proposal, tuple(tables), key, None, first)
         return self._waves(job, stream.count)
 
