@@ -206,7 +206,7 @@ def test_a_key_is_trusted_until_it_expires(project: Signing, tmp_path: Path) -> 
 
 
 def test_old_certificates_are_old_whoever_signed_them(project: Signing, tmp_path: Path) -> None:
-    found = project.verdict(project.envelope, max_age="1 d")
+    found = project.verdict(project.envelope, max_age="1 s")
     assert rules(found.certificates[0])["max_age"] is False
 
 

@@ -11,7 +11,7 @@ from hull_oracle import delta_of, pair_of
 from places import ROOT
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.certificate.consistency import content_sha256, inconsistencies
 from pyaccount.composing import joint, joint_document
 from pyaccount.composing.points import proven_points
 from pyaccount.document.resting import rests_on
@@ -130,7 +130,7 @@ def test_the_rule_is_told() -> None:
     """What is not composed exactly is told in words, with the failure probability rounded up."""
     made = joint([verified(), pyaccount.certify(COUNT)], delta=0.02)
     (rule,) = made.rules
-    assert "comes from samples, so it is composed by 4 points of its profile" in rule
+    assert "comes from samples, so it is composed by 3 points of its profile" in rule
     assert "1 − 0.00025" in rule
 
 
@@ -176,9 +176,12 @@ def test_users_and_groups_have_no_points() -> None:
     """A stated mechanism is about one record: sampled certificates of users are refused."""
     data = verified().data
     users = data.model_copy(
-        update={"privacy": data.privacy.model_copy(update={"unit": "user"}), "content_sha256": None}
+        update={
+            "privacy": data.privacy.model_copy(update={"unit": "user"}),
+            "statement": data.statement.replace("one record", "one user"),
+        }
     )
-    users = users.model_copy(update={"statement": data.statement.replace("one record", "one user")})
+    users = users.model_copy(update={"content_sha256": content_sha256(users)})
     with pytest.raises(pyaccount.DocumentError, match="no bound is implemented for a guarantee of users"):
         joint_document([pyaccount.Certificate(users)])
 

@@ -40,7 +40,7 @@ def record(kind: str, **changes: Any) -> CertificateModel:
 
 @pytest.mark.parametrize("kind", ["verified", "confidence"])
 def test_the_profile_is_no_looser_than_the_guarantee(kind: str) -> None:
-    """In an earlier version δ at and beyond the guarantee's ε was up to five times the guarantee's."""
+    """By its own samples alone δ at and beyond the guarantee's ε would be up to five times the guarantee's."""
     raw = certified(kind).to_dict()
     guarantee, directions = raw["guarantee"], raw["directions"]
     assert guarantee["kind"] == kind
