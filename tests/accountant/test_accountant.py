@@ -16,6 +16,7 @@ import pyaccount
 from pyaccount import Accountant
 from pyaccount.accountant import accountant as module
 from pyaccount.accountant.horizon import Horizon
+from pyaccount.certificate.consistency import content_sha256
 from pyaccount.errors import (
     CertificateError,
     DocumentError,
@@ -220,9 +221,10 @@ def test_a_certificate_without_the_value_of_its_blank_is_no_plan(blank: str) -> 
     asked = {"noise": {"multiplier": "solve"}} if blank == "noise.multiplier" else {}
     privacy = {**POISSON["privacy"], "epsilon": "solve"} if blank == "privacy.epsilon" else POISSON["privacy"]
     data = pyaccount.certify(changed(privacy=privacy, **asked)).data
-    unfilled = pyaccount.Certificate(data.model_copy(update={"solved": None, "content_sha256": None}))
+    unfilled = data.model_copy(update={"solved": None})
+    unfilled = unfilled.model_copy(update={"content_sha256": content_sha256(unfilled)})
     with pytest.raises(CertificateError, match=f"does not state the value of {blank}"):
-        Accountant.from_certificate(unfilled)
+        Accountant.from_certificate(pyaccount.Certificate(unfilled))
 
 
 # The ledger.

@@ -45,7 +45,9 @@ LEFT_OUT = {
     r"directions\.\w+\.profile\[\]\.(delta|delta_lower|standard_error)": "the table has the larger direction, and one number "
     "for each",
     r"evidence\.compositions\[\]\.profile_evaluations": "it is a cost",
-    r"evidence\.sampling\.tests\[\]\.(mean|standard_error|stakes\[\]|proposal\..*)": "only who recomputes a test needs it",
+    r"evidence\.sampling\.(profile_failure_probability|tests\[\]\.(mean|standard_error|betting_fractions\[\]|proposal\..*))": (
+        "the page of the profile shows the probability; only who recomputes a test needs the rest"
+    ),
 }
 
 
