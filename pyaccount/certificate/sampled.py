@@ -27,11 +27,11 @@ from pyaccount.errors import path_text
 if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
     from pyaccount.execute.sampling.composed_profile import ComposedProfile
     from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.jobs import Component, Proposal
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.proven import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import SquareTest, Test
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.risk.polynomials import MomentPolynomial

@@ -428,7 +428,7 @@ def _loaded(documents: tuple[str, ...], folders: tuple[str, ...]) -> list[Docume
 def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:
     """Return the verdict on a training record, compared with a certificate."""
     from pyaccount.certificate import Certificate
-    from pyaccount.training.holding import hold_record
+    from pyaccount.training.check_record import hold_record
 
     if not Path(record).exists():
         raise click.UsageError(

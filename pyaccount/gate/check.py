@@ -14,8 +14,8 @@ from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
+from pyaccount.gate.required_signatures import RequiredSignatures, required_signatures_of, too_easy, without_limit
 from pyaccount.gate.rules import About, judge
-from pyaccount.gate.seal import Seal, seal_of, too_easy, without_limit
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     if unlimited and not (no_limits or budgets):
         raise DomainError(too_easy(unlimited))
     about = None if documents is None else _about(documents, caller)
-    seal = seal_of(loaded, trusted_keys, subjects, caller)
+    required = required_signatures_of(loaded, trusted_keys, subjects, caller)
     if attestations:
-        seal.check_subjects(any_subject=any_subject)
+        required.check_subjects(any_subject=any_subject)
     elif any_subject:
         raise DomainError(
             "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
@@ -102,29 +102,29 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
             certificate = given_certificate(source)
-            judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, **more)))
+            judged.append(_with(tuple(required.unsigned()), judge(certificate, asked, **more)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     for attestation in attestations:
         file = os.fsdecode(attestation) if isinstance(attestation, str | os.PathLike) else "attestation"
         try:
             envelope = envelope_of(attestation)
-            judged.append(_attested(envelope, seal, lambda certificate: judge(certificate, asked, **more)))
+            judged.append(_attested(envelope, required, lambda certificate: judge(certificate, asked, **more)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     passes = all(one.passes for one in judged)
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
 
 
-def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged]) -> Judged:
+def _attested(envelope: Envelope, required: RequiredSignatures, judged_by: Callable[[Read], Judged]) -> Judged:
     """Return the verdict on the certificate in an attestation. Nothing in it is read unless a trusted key signed it."""
-    rules, signers = seal.signatures(envelope)
+    rules, signers = required.signatures(envelope)
     if not all(rule.passes for rule in rules):
         return Judged(file=envelope.file, passes=False, sha256=envelope.sha256, rules=tuple(rules))
     statement = envelope.statement()
     judged = judged_by(statement.certificate)
     judged = replace(judged, attestation=Attested(tuple(signers), statement.subjects))
-    return _with((*rules, *seal.subjects(statement.subjects)), judged)
+    return _with((*rules, *required.subjects(statement.subjects)), judged)
 
 
 def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:

@@ -206,7 +206,7 @@ class Recomputation:
             blank=blank,  # type: ignore[arg-type]
             value=None if data.solved is None else float(data.solved.value),
             samples=0 if sampling is None else sum(test.samples for test in sampling.tests if test.accepted),
-            told_at=None if data.risk is None else data.risk.delta,
+            report_delta=None if data.risk is None else data.risk.delta,
         )
 
     def _tested(self) -> str:

@@ -19,7 +19,7 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
-from pyaccount.gate.seal import seal_of
+from pyaccount.gate.required_signatures import required_signatures_of
 from pyaccount.gate.verdict import Attested
 from pyaccount.gate.verification import Verification
 
@@ -69,12 +69,12 @@ def verify_attestation(
     key in the folder `trusted_keys` signed it, or if it is not about each of the files `subjects`; `CertificateError`
     if the source is not an attestation; `DomainError` if there are no keys, or neither subjects nor `any_subject`.
     """
-    seal, envelope = seal_of(None, trusted_keys, subjects, "caller"), envelope_of(source)
-    seal.check_subjects(any_subject=any_subject)
-    rules, signers = seal.signatures(envelope)
+    required, envelope = required_signatures_of(None, trusted_keys, subjects, "caller"), envelope_of(source)
+    required.check_subjects(any_subject=any_subject)
+    rules, signers = required.signatures(envelope)
     statement = envelope.statement() if all(rule.passes for rule in rules) else None
     if statement is not None:
-        rules += seal.subjects(statement.subjects)
+        rules += required.subjects(statement.subjects)
     wrong = [rule.remark or rule.rule for rule in rules if not rule.passes]
     if statement is None or wrong:
         raise AttestationError("\n".join(f"{printable(envelope.file)}: {why}" for why in wrong))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyaccount.document.data_set import DataSet
 from pyaccount.errors import BudgetError, Problem
-from pyaccount.ledger.desk import refuse
+from pyaccount.ledger.access import refuse
 from pyaccount.ledger.state import BlockState, KeptDataSet, LedgerEntry, Total, within
 from pyaccount.ledger.totals import Phases, total_of, total_words
 from pyaccount.ledger.words import spent_words

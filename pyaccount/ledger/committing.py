@@ -8,7 +8,7 @@ from typing import Any
 
 from pyaccount.certificate import Certificate
 from pyaccount.errors import CertificateError, DocumentError, DomainError
-from pyaccount.ledger.desk import refuse
+from pyaccount.ledger.access import refuse
 from pyaccount.ledger.planning import PlannedEntry, check_protected, first_rounds, independent, of_certificate
 from pyaccount.ledger.records import ReleasedRounds, read_record
 from pyaccount.ledger.state import EntryCost, KeptDataSet, LedgerEntry

@@ -9,8 +9,8 @@ right clock could write another event. `clock-amended` sets the time back, gives
 **No amended clock frees budget.** The rules (`state`) copy the time of an event into the entry that it is about, and read it
 nowhere: what an entry costs, what a block has spent, which entries are fixed, and what may still be reserved, begun, committed
 or released follow from the order of the events alone. No reservation ends by time. The one thing that depends on a clock is
-whether a period is older than the data set keeps it (`Desk._expired`). This reads the clock of the machine, not of the ledger;
-it decides whether more may be charged to the block of a period, and never what was charged to it. ∎
+whether a period is older than the data set keeps it (`LedgerAccess._expired`). This reads the clock of the machine, not of the
+ledger; it decides whether more may be charged to the block of a period, and never what was charged to it. ∎
 """
 
 from __future__ import annotations

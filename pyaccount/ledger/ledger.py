@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.document.data_set import DataSet, load_data_set
 from pyaccount.errors import BudgetError, Problem
-from pyaccount.ledger.desk import Desk, refuse
+from pyaccount.ledger.access import LedgerAccess, refuse
 from pyaccount.ledger.events import spelled
 from pyaccount.ledger.rows import LedgerRows
 from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, Total, within
@@ -44,7 +44,7 @@ class Admission(NamedTuple):
     words: str
 
 
-class Ledger(Desk):
+class Ledger(LedgerAccess):
     """A ledger of data sets' budgets: an SQLite file, or a PostgreSQL database for several machines (`docs/ledger.md`).
 
     `Ledger("budgets.db")` names the file; `Ledger("postgresql://user@host/name")` a database, with the extra `ledger-postgres`.

@@ -8,7 +8,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.plan.added import added_bound, added_profile
+from pyaccount.plan.log_sobolev import added_bound, added_profile
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 

@@ -24,7 +24,7 @@ from pyaccount.errors import ClusterError, PyaccountError
 from pyaccount.execute.sampling.jobs import pieces
 
 if TYPE_CHECKING:
-    from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
+    from pyaccount.execute.sampling.jobs import Job, MixtureSampled, MixtureSampledJob, Remaining, Runner, Wave
 
 #: The seconds between two checks whether the wait was cancelled, and the most waves that wait for a worker.
 SLICE, MOST_AHEAD = 0.2, 1000
@@ -71,7 +71,7 @@ class OnExecutor:
             for future in under_way:
                 future.cancel()
 
-    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+    def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
         """Return what the other runner draws."""
         return self.here.balanced(job, count, remaining)
 

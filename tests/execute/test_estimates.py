@@ -17,11 +17,11 @@ from pyaccount import _core
 from pyaccount.errors import DomainError, LimitError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import estimates as estimating
+from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
 from pyaccount.execute.sampling.estimates import Effort, Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import larger
 from pyaccount.execute.sampling.proposals import plain_proposal, scaled_proposals
-from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism

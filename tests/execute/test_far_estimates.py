@@ -17,10 +17,10 @@ from scipy.stats import binom
 
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import proposals
+from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
 from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, stated_estimates
-from pyaccount.execute.sampling.jobs import Balanced
+from pyaccount.execute.sampling.jobs import MixtureSampled
 from pyaccount.execute.sampling.proposals import plain_proposal
-from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -103,7 +103,7 @@ def test_one_sample_that_decides_is_no_estimate() -> None:
 
     def of(count: int, largest: float) -> Estimate:
         total, square = count * 1e-9 + largest, count * 1e-18 + largest**2
-        sums: Any = Balanced([4096], [(0.0, 0.0)], [[(total, square)]], [[(total, square)]], [max(largest, 1e-9)])
+        sums: Any = MixtureSampled([4096], [(0.0, 0.0)], [[(total, square)]], [[(total, square)]], [max(largest, 1e-9)])
         return _estimate(sums, 0, plain_proposal(mechanism, "remove"), 0.0)
 
     assert of(400, 0.0).known

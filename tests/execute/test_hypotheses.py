@@ -25,11 +25,11 @@ from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.jobs import (
     SHARD,
-    Balanced,
-    BalancedJob,
     BetTable,
     Job,
     Local,
+    MixtureSampled,
+    MixtureSampledJob,
     Remaining,
     Replicas,
     Wave,
@@ -44,14 +44,14 @@ from pyaccount.plan.recipe import Recipe
 class Recording:
     """Runs jobs in this process, and keeps them."""
 
-    jobs: list[Job | BalancedJob] = field(default_factory=list)
+    jobs: list[Job | MixtureSampledJob] = field(default_factory=list)
     local: Local = field(default_factory=lambda: Local(1))
 
     def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
         self.jobs.append(job)
         yield from self.local.waves(job, count, remaining)
 
-    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+    def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
         self.jobs.append(job)
         return self.local.balanced(job, count, remaining)
 

@@ -24,7 +24,7 @@ from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
 from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
-from pyaccount.plan.added import added_bound, added_profile
+from pyaccount.plan.log_sobolev import added_bound, added_profile
 from pyaccount.plan.sampled import SampledMechanism
 
 #: Rounds, separation, probability, warm start, coefficients in units of σ.

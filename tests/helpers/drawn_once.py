@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Wave
+from pyaccount.execute.sampling.jobs import Job, MixtureSampled, MixtureSampledJob, Wave
 
 
 class Drawn:
@@ -18,13 +18,13 @@ class Drawn:
 
     def __init__(self) -> None:
         self._waves: dict[tuple[str, int, int], Wave] = {}
-        self._balanced: dict[tuple[str, int], Balanced] = {}
+        self._balanced: dict[tuple[str, int], MixtureSampled] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
         """Replace the drawing of shards inside of the context, so that each shard is drawn only once."""
         waves, balanced = self._waves, self._balanced
-        run_wave, run_balanced = Job.run, BalancedJob.run
+        run_wave, run_balanced = Job.run, MixtureSampledJob.run
 
         def wave_once(self: Job, first: int, count: int, threads: int, time_limit: float | None) -> Wave:
             key = (repr(self), first, count)
@@ -32,7 +32,9 @@ class Drawn:
                 waves[key] = run_wave(self, first, count, threads, time_limit)
             return waves[key]
 
-        def balanced_once(self: BalancedJob, count: int, threads: int, time_limit: float | None) -> Balanced:
+        def balanced_once(
+            self: MixtureSampledJob, count: int, threads: int, time_limit: float | None
+        ) -> MixtureSampled:
             key = (repr(self), count)
             if key not in balanced:
                 balanced[key] = run_balanced(self, count, threads, time_limit)
@@ -40,5 +42,5 @@ class Drawn:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Job, "run", wave_once)
-            patch.setattr(BalancedJob, "run", balanced_once)
+            patch.setattr(MixtureSampledJob, "run", balanced_once)
             yield

@@ -26,7 +26,7 @@ from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobol
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import Test
-from pyaccount.plan.added import added_bound
+from pyaccount.plan.log_sobolev import added_bound
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 

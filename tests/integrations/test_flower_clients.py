@@ -15,7 +15,7 @@ from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import RunError
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 flwr = pytest.importorskip("flwr", reason="flwr is not installed: clients of Flower are NOT tested here")
 

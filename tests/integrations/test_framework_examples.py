@@ -16,7 +16,7 @@ import pytest
 from places import EXAMPLES
 
 from pyaccount import Certificate
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 FOLDER = EXAMPLES / "integrations"
 

@@ -13,7 +13,7 @@ from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 WHY = "the integration of jax_privacy is NOT tested here"
 jax = pytest.importorskip("jax", reason=f"JAX is not installed: {WHY}")

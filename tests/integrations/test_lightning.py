@@ -12,7 +12,7 @@ from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 WHY = "the integration of Lightning is NOT tested here"
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")

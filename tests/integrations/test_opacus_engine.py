@@ -13,7 +13,7 @@ from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import RunError
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.run import Step
 
 WHY = "the integration of Opacus is NOT tested here"

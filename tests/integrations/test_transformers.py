@@ -15,7 +15,7 @@ from training_runs import fixed_draws
 from pyaccount import Certificate, TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
 from pyaccount.integrations.model_card import check_card, read_card
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 WHY = "the fine-tuning with transformers is NOT tested here"
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.errors import DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.noise import Noise
 
 try:

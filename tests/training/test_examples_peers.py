@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from places import EXAMPLES
 
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 
 def ran(script: str, folder: Path, *options: str) -> dict[str, Any]:

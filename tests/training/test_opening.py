@@ -14,7 +14,7 @@ from training_runs import BASE, CORRELATED, document, go
 import pyaccount
 from pyaccount.errors import CertificateError, DocumentError, DomainError, LimitError, RunError
 from pyaccount.training import TrainingRun, opening
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 
 #: A document whose ε is 48.2 at this σ.
 FALSE = {

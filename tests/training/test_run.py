@@ -21,7 +21,7 @@ import pyaccount
 from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
 from pyaccount.training.batches import batches_of
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
 

@@ -15,7 +15,7 @@ from training_runs import chained
 import pyaccount
 from pyaccount.training import TrainingRun
 from pyaccount.training.batches import batches_of
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.noise import noise_of
 

@@ -16,7 +16,7 @@ from plain_documents import changed
 import pyaccount
 from pyaccount.errors import RunError
 from pyaccount.training import RunKey, TrainingRun
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.noise import Noise
 from pyaccount.training.record import Recorded
 

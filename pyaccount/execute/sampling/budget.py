@@ -36,7 +36,7 @@ def take_claim(session: Session) -> None:
     budget = budget_of(document)
     if budget is None:
         return
-    session.told_at = number(document.privacy.delta)
+    session.report_delta = number(document.privacy.delta)
     # Placing ε may consider any of these, for which the budget leaves a positive δ.
     last = max((epsilon for epsilon in budget.places() if budget.claim(epsilon) is not None), default=0.0)
     epsilon = 0.5 * last

@@ -12,9 +12,9 @@ from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids
-from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.session import FINENESS
+from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document

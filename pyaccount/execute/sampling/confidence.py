@@ -15,8 +15,8 @@ from pyaccount.execute.sampling.fixed_sequence import (
     SequenceResult,
     grids,
 )
-from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
+from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.execute.sampling.jobs import SHARD, Balanced, Component, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, Component, MixtureSampled, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
 from pyaccount.execute.sampling.shards import Sampler
 
@@ -354,7 +354,7 @@ def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[C
     ]
 
 
-def _weights(sums: Balanced) -> list[float]:
+def _weights(sums: MixtureSampled) -> list[float]:
     """Return each component's share of the answer, averaged over the values of ε; all are 0 if nothing was seen."""
     weights = np.zeros(len(sums.drawn))
     for merits in sums.merits:
@@ -372,7 +372,7 @@ def _kept(components: Sequence[Component], weights: Sequence[float], most: int) 
     return [k for k in range(len(components)) if k == 0 or k not in dropped]
 
 
-def _single(sums: Balanced, index: int, components: Sequence[Component], usual: Proposal) -> Proposal:
+def _single(sums: MixtureSampled, index: int, components: Sequence[Component], usual: Proposal) -> Proposal:
     """Return the proposal (plain sampling is one of them) with the least second moment if all samples came from it."""
     options = [k for k, one in enumerate(components) if k == 0 or one.parameters]
     alone = [sums.merits[index][k][1] for k in options]
@@ -382,7 +382,7 @@ def _single(sums: Balanced, index: int, components: Sequence[Component], usual: 
     return usual if not best.parameters else Proposal(best.parameters[0], best.number, best.parameters[1:])
 
 
-def _estimate(sums: Balanced, index: int, single: Proposal, added: float) -> Estimate:
+def _estimate(sums: MixtureSampled, index: int, single: Proposal, added: float) -> Estimate:
     """Return the estimate at one ε from stratified samples: the variance of its mean is that within the components."""
     count = sum(sums.drawn)
     variance, total, square = 0.0, 0.0, 0.0

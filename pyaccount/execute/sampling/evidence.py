@@ -11,6 +11,7 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed
+from pyaccount.execute.sampling.bounds_without_samples import Known, Proven, SampledPoint, proven
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import SCOUT, stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -18,7 +19,6 @@ from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import Sought, fewer_shards, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain_proposal
-from pyaccount.execute.sampling.proven import Known, Proven, SampledPoint, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
@@ -149,7 +149,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
     histograms: dict[Direction, list[Histogram]] = {}
     beside: Proven | None = None
-    told_at = None if session.told_at is None else (math.inf, 0.0, session.told_at)
+    report_delta = None if session.report_delta is None else (math.inf, 0.0, session.report_delta)
     missing: list[NotComputed] = ["search"] if sequence.limited else []
     part: NotComputed = "lower ends"
     try:
@@ -161,18 +161,20 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         part = "profile"
         sampler.stage("profile")
         centre = epsilon
-        if session.told_at is not None:
+        if session.report_delta is not None:
             centre = _epsilon_near(session, instance)
             estimates = session.estimate(mechanism, centre)
-        if epsilons != () or shards is not None or session.told_at is not None:
+        if epsilons != () or shards is not None or session.report_delta is not None:
             last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
             histograms = _histograms(
                 session, mechanism, _proposals(mechanism, estimates, tested), (centre, last), drawn
             )
-        if session.told_at is not None:
+        if session.report_delta is not None:
             beside = proven(session, instance, known, ())
-            told_at = _epsilon_at(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
-        around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
+            report_delta = _epsilon_at(
+                session, instance, Curve(sampler, histograms, centre, share, beside), session.report_delta
+            )
+        around = epsilon if report_delta is None or math.isinf(report_delta[0]) else report_delta[0]
         epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
             beside = proven(session, instance, known, epsilons)
@@ -221,7 +223,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         proof=result.proof,
         not_computed=tuple(missing),
         histograms=histograms,
-        told=told_at,
+        told=report_delta,
         proven=beside,
     )
 
@@ -364,8 +366,8 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
 
 def _epsilon_near(session: Session, instance: Instance) -> float:
     """Return an estimate of the ε at which δ(ε) is the δ for which ε is stated: histograms are drawn around it."""
-    assert session.told_at is not None
-    delta, mechanism = session.told_at, session.mechanism(instance)
+    assert session.report_delta is not None
+    delta, mechanism = session.report_delta, session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not 0.0 < worst < math.inf or session.excess(mechanism, 0.0, delta)[0] <= 0.0:
         return 0.0

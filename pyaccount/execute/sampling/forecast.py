@@ -19,9 +19,9 @@ from pyaccount.execute.sampling.error_probability import Acceptance, of_claim
 from pyaccount.execute.sampling.estimates import stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, Replicas
-from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import open_session
+from pyaccount.execute.sampling.skip_far_direction import once_on
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

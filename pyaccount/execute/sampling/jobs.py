@@ -150,7 +150,7 @@ class Wave(NamedTuple):
     histogram: _core.LossHistogram | None
 
 
-class Balanced(NamedTuple):
+class MixtureSampled(NamedTuple):
     """Sums over samples from a mixture; see the core's `balanced`."""
 
     drawn: list[int]
@@ -229,7 +229,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class BalancedJob:
+class MixtureSampledJob:
     """Shards from a mixture of proposals, for estimates at several ε."""
 
     recipe: Recipe[_core.Sampled]
@@ -239,7 +239,7 @@ class BalancedJob:
     epsilons: tuple[float, ...]
     key: tuple[int, int, int, int]
 
-    def run(self, count: int, threads: int, time_limit: float | None) -> Balanced:
+    def run(self, count: int, threads: int, time_limit: float | None) -> MixtureSampled:
         """Run this many shards. Raises `LimitError`."""
         found = self.recipe.core.balanced(
             self.direction,
@@ -252,7 +252,7 @@ class BalancedJob:
             time_limit=time_limit,
             curve=None if self.curve is None else self.curve.core,
         )
-        return Balanced(*found)
+        return MixtureSampled(*found)
 
 
 class Runner(Protocol):
@@ -265,7 +265,7 @@ class Runner(Protocol):
         which ends the work in progress.
         """
 
-    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+    def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
         """Return the sums of `count` shards."""
 
 
@@ -280,7 +280,7 @@ class Local:
         for start, some in pieces(job, count):
             yield job.run(start, some, self.threads, remaining())
 
-    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+    def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
         """Run the shards."""
         return job.run(count, self.threads, remaining())
 

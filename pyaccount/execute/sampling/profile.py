@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
-from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
 
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.proven import Proven
+    from pyaccount.execute.sampling.bounds_without_samples import Proven
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The number of bounds that share one q: two formulas for each histogram.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.options import RunOptions
+    from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.proven import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
 
@@ -67,7 +67,7 @@ class Statement:
     #: The number of samples of its accepted tests.
     samples: int
     #: The δ at which it states ε, for a budget of risk.
-    told_at: float | None = None
+    report_delta: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Re
     statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, options)
-    session.told_at = stated.told_at
+    session.report_delta = stated.report_delta
     instance, privacy = plan.at(), plan.document.privacy
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
     delta = stated.delta if privacy.delta == "solve" else privacy.delta

@@ -44,7 +44,7 @@ class Session:
     end: float | None = None
     composed: dict[object, ComposedProfile] = field(default_factory=dict)
     #: The δ at which ε is stated, for a budget of risk.
-    told_at: float | None = None
+    report_delta: float | None = None
     #: The last estimates in all directions.
     latest: dict[Direction, Estimate] = field(default_factory=dict)
     #: What was found so far, in words, for the message if a limit stops the work.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import TIME_IS_UP, LimitError, abbreviated
-from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, BalancedJob, Job, Local, for_core
+from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, Job, Local, MixtureSampledJob, for_core
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Sums, Wave
+    from pyaccount.execute.sampling.jobs import BetTable, Component, MixtureSampled, Proposal, Replicas, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.
@@ -228,10 +228,10 @@ class Sampler:
         components: Sequence[Component],
         epsilons: Sequence[float],
         stream: Stream,
-    ) -> Balanced:
+    ) -> MixtureSampled:
         """Return the sums of the stream's shards from a mixture of proposals. Raises `LimitError`."""
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)
-        job = BalancedJob(mechanism.recipe, curve, direction, tuple(components), tuple(epsilons), key)
+        job = MixtureSampledJob(mechanism.recipe, curve, direction, tuple(components), tuple(epsilons), key)
         with self._limited():
             found = self._runner.balanced(job, stream.count, self._remaining)
         self.samples += stream.count * SHARD

@@ -16,8 +16,8 @@ from pyaccount.plan.disjoint import bounds_by_kind, crossing_refusals
 from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.noises.best import Best, law_of
-from pyaccount.plan.noises.parts import Disjoint, InTurn
-from pyaccount.plan.noises.together import Together, inner_refusals
+from pyaccount.plan.noises.one_sample import OnOneSample, inner_refusals
+from pyaccount.plan.noises.parts import Disjoint, InSequence
 from pyaccount.plan.own_probabilities import LargestBounds
 from pyaccount.plan.replaced import states_removal
 from pyaccount.plan.rounds import combine, in_turn, repeated, worst_of
@@ -51,7 +51,9 @@ def _usual(document: Document, body: Body) -> Analysis:
     if body.select is not None:
         return Best(inner).analysis()
     if not body.disjoint:
-        together = Together(inner, _of_removal(document, body)) if body.sampler.kind == "poisson" else InTurn(inner)
+        together = (
+            OnOneSample(inner, _of_removal(document, body)) if body.sampler.kind == "poisson" else InSequence(inner)
+        )
         return together.analysis()
     crossing: tuple[Analysis, ...] = ()
     if document.privacy.adjacency == "replace-one":

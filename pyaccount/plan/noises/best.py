@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.mechanisms.base import FRESH
-from pyaccount.plan.noises.together import inner_refusals, one_run, pairs_of_run
+from pyaccount.plan.noises.one_sample import inner_refusals, one_run, pairs_of_run
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.selection import RunLaw, selected
 from pyaccount.rounding import shortest

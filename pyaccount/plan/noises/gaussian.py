@@ -46,7 +46,7 @@ class GaussianPlan(NoisePlan):
             if problems:
                 raise DocumentError(problems)
         analysis = plan.analysis(document, body)
-        return several.Joined(analysis, plan.stacks(body)).analysis() if body.noise.also else analysis
+        return several.SeveralReleases(analysis, plan.stacks(body)).analysis() if body.noise.also else analysis
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
         """Return one Gaussian mechanism for each release of the worst participation pattern.

@@ -129,7 +129,7 @@ class Disjoint:
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn:
+class InSequence:
     """The analysis of the phases of one part; `inner` has the analysis of each."""
 
     inner: tuple[Analysis, ...]

@@ -47,7 +47,7 @@ def multipliers(body: Body) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class SeveralReleases:
     """The analysis of a sampler for batches of which several sums are released."""
 
     inner: Analysis

@@ -13,9 +13,9 @@ use pyaccount_core::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
-use pyaccount_core::montecarlo::proposals::proposal::Direction;
-use pyaccount_core::montecarlo::proposals::proposed::{Part, Proposed};
+use pyaccount_core::montecarlo::proposals::drawn::{Part, Proposed};
 use pyaccount_core::montecarlo::proposals::replicated::Replicated;
+use pyaccount_core::montecarlo::proposals::weight_bounds::Direction;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::source::Source;
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};

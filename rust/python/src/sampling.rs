@@ -15,11 +15,11 @@ use pyaccount_core::montecarlo::kernels::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
-use pyaccount_core::montecarlo::proposals::proposal::Direction;
-use pyaccount_core::montecarlo::proposals::proposed::{
+use pyaccount_core::montecarlo::proposals::drawn::{
     generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
 };
 use pyaccount_core::montecarlo::proposals::replicated::{Replicated, NO_CHAIN};
+use pyaccount_core::montecarlo::proposals::weight_bounds::Direction;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncation::truncated::TruncatedKernel;

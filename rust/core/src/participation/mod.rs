@@ -19,7 +19,7 @@ pub mod worst;
 /// `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i the squared norm (in units of
 /// σ²) that participation i adds.
 ///
-/// Bounds on likelihood ratios by Hölder's inequality need these sums; see [`crate::montecarlo::proposals::proposal`].
+/// Bounds on likelihood ratios by Hölder's inequality need these sums; see [`crate::montecarlo::proposals::weight_bounds`].
 pub trait PatternSum {
     /// Returns the sum for a proposal of the same family, and a bound on its error; it allows for an error of the
     /// squared norms of [`square_error`] times the largest.

@@ -6,7 +6,7 @@ use crate::montecarlo::kernels::bins::BinsKernel;
 use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::Component;
-use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::StreamKey;
 use crate::run::{pool, Run};
 

@@ -23,7 +23,7 @@ use crate::vector::{splat, Lanes, Vector};
 pub struct BetTable {
     /// ε.
     pub epsilon: f64,
-    /// The weight bound, an upper bound on V; see [`crate::montecarlo::proposals::proposal`].
+    /// The weight bound, an upper bound on V; see [`crate::montecarlo::proposals::weight_bounds`].
     pub weight_bound: f64,
     /// (t, λ) of each bet.
     pub bets: Vec<(f64, f64)>,

@@ -36,8 +36,8 @@ use crate::montecarlo::gradients::gradient::{
 use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernels::kernel::Kernel;
 use crate::montecarlo::proposals::components::{Component, UNITS};
-use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::proposals::tilt::{cumulative, shift};
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::run::Run;
 use crate::special::log_sum_exp;

@@ -47,7 +47,7 @@ use crate::montecarlo::kernels::correlate::AdjointWorkspace;
 use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::{Component, Mixture, Prepared, Worker};
-use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::run::Run;
 use crate::vector::functions::exp;

@@ -26,7 +26,7 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
+use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
 use crate::montecarlo::source::draw_noise;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::special::{Approximation, UNIT_ROUNDOFF};
@@ -458,7 +458,7 @@ impl Balanced for AllocationKernel {
 #[cfg(test)]
 mod tests {
     use super::AllocationKernel;
-    use crate::montecarlo::proposals::proposal::Direction;
+    use crate::montecarlo::proposals::weight_bounds::Direction;
     use crate::replicas::enumeration::uniforms;
     use crate::vector::Portable;
 
@@ -515,7 +515,9 @@ mod tests {
     #[test]
     fn proposals_are_bounded_by_their_patterns() {
         let kernel = AllocationKernel::new(100, 10, 2.0).expect("valid");
-        assert!(kernel.sums(2.0, Direction::Remove) != crate::montecarlo::proposals::proposal::HolderSums::Nothing);
+        assert!(
+            kernel.sums(2.0, Direction::Remove) != crate::montecarlo::proposals::weight_bounds::HolderSums::Nothing
+        );
         assert!(kernel.rounding_at(1.0, 3.0) < 1e-9);
         assert!(AllocationKernel::new(10, 10, 1.0).is_err());
         assert!(AllocationKernel::new(10, 0, 1.0).is_err());

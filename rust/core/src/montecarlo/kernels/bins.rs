@@ -13,8 +13,8 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::proposals::tilt::{shift, TiltBase, Tilted, TiltedLaw};
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::participation::bins::Bins;
 use crate::special::UNIT_ROUNDOFF;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 

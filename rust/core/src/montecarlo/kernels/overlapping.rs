@@ -18,7 +18,7 @@
 //!
 //! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i
 //! in place of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at
-//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::proposals::proposal`] with e^{κ²‖Ĉx‖²/2} ≤
+//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::proposals::weight_bounds`] with e^{κ²‖Ĉx‖²/2} ≤
 //! e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no bound and is weighted by the drawn
 //! pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the normal densities
 //! for add, exact for the enclosed loss.
@@ -30,8 +30,8 @@ use crate::montecarlo::kernels::recursion::log_density;
 use crate::montecarlo::kernels::renewal::RenewalProposal;
 use crate::montecarlo::kernels::ring::Ring;
 use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
 use crate::montecarlo::proposals::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase, Tilted};
+use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
 use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::participation::renewal::Renewal;
@@ -122,7 +122,7 @@ impl OverlappingKernel {
         }
     }
 
-    /// Returns the sums that bound samples from a proposal, as in [`crate::montecarlo::proposals::proposal`], with the
+    /// Returns the sums that bound samples from a proposal, as in [`crate::montecarlo::proposals::weight_bounds`], with the
     /// squared norms that the proof at the head of this file needs.
     ///
     /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ

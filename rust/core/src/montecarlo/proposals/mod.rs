@@ -11,7 +11,7 @@
 
 pub mod balanced;
 pub mod components;
-pub mod proposal;
-pub mod proposed;
+pub mod drawn;
 pub mod replicated;
 pub mod tilt;
+pub mod weight_bounds;

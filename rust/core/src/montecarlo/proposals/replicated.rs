@@ -18,7 +18,7 @@ use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernels::kernel::Ratios;
 use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::mechanism::Mechanism;
-use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
+use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::replicas::automaton_tuples::{AutomatonTuple, AutomatonTuples};

@@ -35,7 +35,7 @@ use crate::montecarlo::kernels::recursion::{backwards, near, sampled, Growth, Re
 use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
 use crate::montecarlo::kernels::ring::{growths, in_linear_domain, Track, SETTLED};
 use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncation::batch_sizes::{RoundSizes, SizeScratch, Truncation};

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::montecarlo::kernels::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncation::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::truncation::truncated::{displaced, largest_multiple};

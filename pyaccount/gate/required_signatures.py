@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEYS, SUBJECTS = "trusted_keys", "subjects"
 
 
-class Seal(NamedTuple):
+class RequiredSignatures(NamedTuple):
     """Requirements on attestations: a signature by one key of each set of keys, and each file as a subject."""
 
     keys: tuple[TrustedKeys, ...]
@@ -97,12 +97,12 @@ class Seal(NamedTuple):
             yield Rule(SUBJECTS, origin, "required", None, False, remark)
 
 
-def seal_of(
+def required_signatures_of(
     policy: Policy | None,
     keys: str | os.PathLike[str] | None,
     files: Iterable[str | os.PathLike[str]],
     origin: str,
-) -> Seal:
+) -> RequiredSignatures:
     """Return what a policy and a caller require; `origin` names the caller in verdicts. May raise `DomainError`."""
     if isinstance(files, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one")
@@ -112,7 +112,7 @@ def seal_of(
     if keys is not None:
         asked.append(trusted_keys(keys, origin))
     required = (policy.name,) if policy is not None and policy.subjects_required else ()
-    return Seal(tuple(asked), origin, subjects_of(files), required)
+    return RequiredSignatures(tuple(asked), origin, subjects_of(files), required)
 
 
 def _names(subjects: Iterable[Subject]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class OnOneSample:
     """The analysis of phases that are run together.
 
     `inner` has the analysis of each phase. If the output may show whether a unit was drawn, `removal` has that of each phase

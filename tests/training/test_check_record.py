@@ -23,7 +23,7 @@ from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
-from pyaccount.training.holding import hold_record
+from pyaccount.training.check_record import hold_record
 from pyaccount.training.record import hash_of
 from pyaccount.training.writing import RecordWriter
 

@@ -1,4 +1,4 @@
-"""`Desk`: what every method of a ledger does: it opens the database, finds what is named, and adds events."""
+"""`LedgerAccess`: what every method of a ledger does: it opens the database, finds what is named, and adds events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refuse(  # noqa: PLR0913 - the parts of a problem
     return LedgerError([Problem(slug, message, path, place, value=value, allowed=allowed)])
 
 
-class Desk:
+class LedgerAccess:
     """A ledger without its methods for users."""
 
     def __init__(self, place: str | os.PathLike[str], *, clock: Callable[[], datetime] | None = None) -> None:
