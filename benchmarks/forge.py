@@ -25,7 +25,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from forging.certificates import text
 from forging.changes import Changes

@@ -356,7 +356,7 @@ class ProfileWorkRecord(Record):
     guarantee: int = Field(ge=0, description="The number of cells that the guarantee took.")
     allowed: int = Field(
         ge=1,
-        description="The number of cells that the profile was allowed: ten times those of the guarantee, or 33_554_432.",
+        description="The number of cells that the profile was allowed: ten times those of the guarantee, or 67_108_864.",
     )
     taken: int = Field(ge=0, description="The number of cells that the profile took.")
 

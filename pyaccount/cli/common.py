@@ -165,9 +165,17 @@ def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
 
 
 def check_output(
-    output: str | None, inputs: Iterable[str], form: str | None = None, *, only: str | None = None
+    output: str | None,
+    inputs: Iterable[str],
+    form: str | None = None,
+    *,
+    only: str | None = None,
+    writes_yaml: bool = False,
 ) -> None:
-    """Check `--output` before the work begins. If it is `-`, stdout can take only the form that is written there."""
+    """Check `--output` before the work begins. If it is `-`, stdout can take only the form that is written there.
+
+    Only a result that is YAML itself may have the name of a document.
+    """
     if output is not None and streams.is_closed(output):
         raise click.UsageError(f"--output {output}: standard output is closed")
     if output == STDOUT:
@@ -182,6 +190,7 @@ def check_output(
 
         check_writable("--output", Path(output), inputs)
         try:
-            check_name(Path(output))
+            if not writes_yaml:
+                check_name(Path(output))
         except DomainError as error:
             raise click.UsageError(f"--output {error}") from error

@@ -116,7 +116,7 @@ def export(
     from pyaccount.integrations.described import DescribedModel
 
     output = None if output == STDOUT else output
-    check_output(output, [certificate, *subjects])
+    check_output(output, [certificate, *subjects], writes_yaml=target == _REGISTRY)
     note: str | None = None
     model = DescribedModel(model_name, model_version, supplier, download_location, licence, release_time)
     if target == _REGISTRY:

@@ -57,8 +57,8 @@ __all__ = [
 #: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 #: A profile with its curve may take this many times the work of its guarantee, and in any case this many cells, which take
-#: about a second: a guarantee that took no composition has a profile too, and usual profiles are as narrow as asked for.
-PROFILE_WORK, LEAST_PROFILE_WORK = 10, 1 << 25
+#: one or two seconds: a guarantee that took no composition has a profile too, and usual profiles are as narrow as asked for.
+PROFILE_WORK, LEAST_PROFILE_WORK = 10, 1 << 26
 
 
 class DirectionInterval(NamedTuple):

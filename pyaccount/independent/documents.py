@@ -238,8 +238,8 @@ class Reader:
         if apart < 1 or abs(given - apart) > given / 10**9 or (key == "bins" and apart > rounds):
             raise refused(f"{key} {float(given)!r}")
         factor = given if key == "partitions" else Fraction(1)
-        # The rate does not matter here, but without one that is possible this is no document.
-        if self._probability(body["training"], factor) > 1 or any(
+        # The rate does not matter here, but without one that is possible this is no document. Bins need none.
+        if (key != "bins" and self._probability(body["training"], factor) > 1) or any(
             rate * apart > 1 for rate in _rates(body["training"])
         ):
             raise refused(f"a participation rate above 1/{apart}")

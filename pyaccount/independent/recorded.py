@@ -241,7 +241,7 @@ def _weight_bound(
     scale, order, epsilon = exactly(proposal["mean_scale"]), proposal.get("order"), exactly(test["epsilon"])
     unknown = f"{direction}: the bound on a sample"
     plain = scale in (0, 1) and order is None and test.get("second_moment") is None
-    if plain and not test["stakes"]:
+    if plain and not test["betting_fractions"]:
         # Nothing was drawn: the bound is one of δ itself, of records that seldom take part or of a Gaussian mechanism above.
         record.not_checked.append(unknown)
         return

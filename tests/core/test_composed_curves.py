@@ -510,16 +510,3 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
     assert together([(mechanism, 1)]) is mechanism
     assert plain_proposal(mechanism, "remove") == Proposal(mechanism.plain_parameter, 1.0)
     assert IGNORED_SHARE < 1e-3
-
-
-def test_an_epsilon_near_zero_takes_little_work() -> None:
-    # Gaussian rounds have a closed form. The same δ without the smallest ε took a hundred times the work.
-    mu = 0.03 * math.sqrt(250.0)
-    rounds = [(GaussianProfile(0.03, 1.0).build(), 250)]
-    for share in (1e-5, 1e-4, 1e-3):
-        delta = exact(mu, 0.0) * (1.0 - share)
-        (answer,) = _core.answer_all([(rounds, None, delta, 1e-4)])
-        assert 0.0 < answer.lower <= answer.upper < 2e-3
-        assert exact(mu, answer.upper) <= delta <= exact(mu, answer.lower)
-        assert answer.upper - answer.lower <= 2e-3 * 1e-4
-        assert answer.work < 1 << 25

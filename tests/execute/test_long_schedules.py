@@ -175,16 +175,6 @@ def test_a_tolerance_that_no_groups_keep_composes_all_kinds() -> None:
     assert data["guarantee"]["epsilon"] == truth_to(1e-4).upper
 
 
-def test_a_certificate_of_all_kinds_is_verified_by_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = schedule(None)
-    document["accounting"] = {"profile": [1.0]}
-    with monkeypatch.context() as before:
-        before.setattr("pyaccount.plan.compiled.MANY", KINDS)
-        certificate = pyaccount.certify(document)
-    assert json.loads(certificate.to_json())["evidence"]["tolerance"] == 1e-4
-    assert pyaccount.verify(certificate).agrees
-
-
 def test_without_a_tolerance_a_long_schedule_has_a_wider_one(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = pyaccount.compile(schedule(None))
     assert plan.tolerance == 5e-3

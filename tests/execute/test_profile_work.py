@@ -98,7 +98,7 @@ def test_ten_times_the_guarantee_is_allowed() -> None:
     certificate = pyaccount.certify(document([29.0, 32.0, 35.0]))
     work = certificate.data.evidence.profile_work
     assert work is not None
-    assert work.allowed == max(10 * work.guarantee, 33_554_432)
+    assert work.allowed == max(10 * work.guarantee, 67_108_864)
     assert work.taken <= work.allowed
 
 

@@ -70,7 +70,7 @@ def test_a_bound_of_delta_for_which_nothing_was_drawn_is_no_contradiction() -> N
     }
     certificate = json.loads(pyaccount.certify(document).to_json())
     (added,) = (test for test in recorded_tests(certificate) if test["direction"] == "add")
-    assert (added["samples"], added["proposal"]["stretch"]) == (0, 0.0)
+    assert (added["samples"], added["proposal"]["mean_scale"]) == (0, 0.0)
     assert verdict(certificate, 0.1)["verdict"] in ("proven", "consistent")
 
 

@@ -76,7 +76,7 @@ def test_numbers_are_those_of_their_place(tmp_path: Path) -> None:
     stream = drawn.stream({"layer": (7, 5)}, dtype=np.float64)
     stream.seek(4, NONCES)
     found = stream.next(NONCES[4])["layer"]
-    key = KEY.derive("noise", 3, 0, "layer", 4, NONCES[4].hex()).reveal()
+    key = KEY.derive("noise", 3, "layer", 4, NONCES[4].hex()).reveal()
     for name in _core.Inspection.INSTRUCTION_SETS:
         numbers = _core.Inspection.normals(key, 4, 0, 3, name)
         assert numbers is not None

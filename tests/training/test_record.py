@@ -8,16 +8,20 @@ from pathlib import Path
 import pytest
 
 from pyaccount.errors import RunError
+from pyaccount.training.noise.nonces import NONCE_BYTES
 from pyaccount.training.record import Recorded
 from pyaccount.training.writing import RecordWriter
+
+#: The nonce of every release here.
+NONCE = "00" * NONCE_BYTES
 
 
 def written(path: Path, rounds: int = 3) -> list[bytes]:
     writer = RecordWriter(path)
     writer.append("run", record=1, name="test")
-    writer.append("layout", body=0, arrays=[{"sum": ["float32", [4]]}])
+    writer.append("layout", body=0, arrays=[{"sum": ["float32", [4]]}], normaliser=8.0)
     for number in range(rounds):
-        writer.append("release", round=number, attempt=0, standard_deviations=[1.5], sum=f"{number:032x}")
+        writer.append("release", round=number, attempt=0, standard_deviations=[1.5], sum=f"{number:032x}", nonce=NONCE)
     writer.close()
     return path.read_bytes().splitlines(keepends=True)
 
@@ -40,7 +44,7 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
         path.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
         writer = RecordWriter(path)
         assert writer.recorded.rounds == 2
-        writer.append("release", round=2, attempt=0, standard_deviations=[1.5], sum=f"{2:032x}")
+        writer.append("release", round=2, attempt=0, standard_deviations=[1.5], sum=f"{2:032x}", nonce=NONCE)
         writer.close()
         assert path.read_bytes() == b"".join(lines)
 

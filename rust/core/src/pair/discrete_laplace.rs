@@ -14,7 +14,7 @@
 use crate::error::{Error, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::{log_expm1, log_sum, ABSOLUTE};
-use crate::pair::{laplace, pure, LargestLoss, Profile, ProfilePoint, Reversal};
+use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -23,8 +23,8 @@ const MOST_SHIFT: u64 = 1 << 52;
 
 /// The profile of discrete Laplace noise of scale b against the same noise moved by `shift`, in both directions.
 ///
-/// * Formula: at the head of this file. It is that of Laplace noise, 1 − e^{(ε − d/b)/2}, where (d − εb)/2 is an integer,
-///   and less elsewhere.
+/// * Formula: at the head of this file. It is that of Laplace noise, 1 − e^{(ε − d/b)/2}, where (d − εb)/2 is an integer, and
+///   its chords in e^ε elsewhere, which are above it.
 /// * Guarantee: [`Profile::at_within`] returns values within their stated errors; it grows with the shift.
 /// * Precision: that of ε and d/b, and a few units of rounding.
 /// * Source: Ghosh, Roughgarden & Sundararajan 2012 for the mechanism; the head of this file for the profile.
@@ -140,12 +140,13 @@ impl Profile for DiscreteLaplace {
 
     /// Returns that of Laplace noise with θ = d/b, whose profile is nowhere smaller.
     fn concentration(&self) -> Option<Rational> {
-        laplace::concentration(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))
+        let end = Rational::from_float(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))?;
+        Some(pure::concentration(&end))
     }
 
-    /// Returns that of Laplace noise with θ = d/b, whose profile is nowhere smaller.
+    /// Returns that of pure differential privacy with ε = d/b; one step has no other losses than ±ε, and attains it.
     fn gaussian_square(&self) -> Option<Rational> {
-        laplace::gaussian_square(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))
+        pure::gaussian_square(self.end() * (1.0 + 2.0 * UNIT_ROUNDOFF))
     }
 }
 

@@ -26,9 +26,8 @@ pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
 pub(super) const LONGEST: usize = 1 << 22;
 /// The maximum number of profile evaluations for one mesh.
 const MOST_NODES: usize = 1 << 18;
-/// An ε below this is treated as zero: no interval need be narrower than the tolerance times this. δ hardly falls there, so a
-/// relative width of such an ε would be a width of δ that the longest transforms do not attain.
-pub(super) const SMALLEST_EPSILON: f64 = 2e-3;
+/// An ε below this is treated as zero: no interval need be narrower than the tolerance times this.
+pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
 /// At first, rounds are followed as far as matters for this δ.
 const ORDINARY_DELTA: f64 = 1e-20;
 /// Rounds are followed this many nats of δ further than an estimate of it, since a saddle-point estimate may have an
