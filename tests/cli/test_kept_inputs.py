@@ -83,7 +83,8 @@ def test_no_input_is_overwritten(name: str, form: str, folder: Path, capsys: pyt
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - OF_DOCUMENTS))
+# A draft for a registry is YAML itself.
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - OF_DOCUMENTS - {"export"}))
 def test_no_result_has_the_name_of_a_document(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A document that is no input of the command, and one that does not exist yet.
     shutil.copy("none.yaml", "third.yaml")

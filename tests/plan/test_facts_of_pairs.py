@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -194,12 +194,65 @@ def test_filters_charge_randomized_response_for_both_directions(keep: float, val
     # δ of N(μ, 1) against N(0, 1) is at least that of the answers, at every loss.
     (square,) = filter_of({"mu": 10.0}).cost(document)
     mu = math.sqrt(square)
-    phi = lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0))  # noqa: E731
     for epsilon in (k / 10.0 for k in range(60)):
         of_gaussian = phi(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2.0 - epsilon / mu)
         for p, q in [(with_record, without), (without, with_record)]:
             answers = math.fsum(max(a - math.exp(epsilon) * b, 0.0) for a, b in zip(p, q, strict=True))
             assert of_gaussian >= answers - 1e-12
+
+
+#: Pairs whose ρ and μ follow from their largest losses, or from a theorem of their own.
+CONCENTRATED = [
+    # Profiles of bounded range and of stated divergences are the worst of many pairs, and have larger divergences than each.
+    *(pair for pair in PAIRS if not isinstance(pair, ExponentialProfile | ExponentialRunsProfile | ZcdpProfile)),
+    *(DiscreteLaplaceProfile(steps, scale) for steps, scale in [(1, 1.0), (1, 0.2), (3, 1.0), (10, 4.0), (40, 11.0)]),
+    *(LaplaceProfile(1.0, scale) for scale in (0.1, 1.0, 30.0)),
+    *(DiscreteGaussianProfile(1, sigma) for sigma in (0.3, 1.0, 4.0)),
+    FiniteProfile((0.55, 0.05, 0.4), (0.05, 0.55, 0.4)),
+    FiniteProfile((0.5, 0.5), (0.05, 0.95)),
+]
+
+
+def phi(x: float) -> float:
+    """Return the standard normal distribution function."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+def moment_of(profile: _core.RoundProfile, order: float) -> float:
+    """Return E_Q[(P/Q)^a] from lower ends of the profile: 1 + ∫ a(a − 1)t^(a−2)·E_Q[(P/Q − t)_+, or (t − P/Q)_+ below 1] dt."""
+    # The steps are short beside the usual loss.
+    most = math.asinh(12.0 / profile.delta(0.0)[0])
+    places = [profile.delta(0.0)[0] * math.sinh(most * k / 1500.0) for k in range(-1500, 1501)]
+    values = []
+    for x in places:
+        height = profile.delta(x)[0]
+        rest = height if x >= 0.0 else max(0.0, height + math.expm1(x))
+        values.append(order * (order - 1.0) * math.exp((order - 1.0) * x) * rest)
+    steps = (after - before for before, after in pairwise(places))
+    return 1.0 + math.fsum(step * (a + b) / 2.0 for step, (a, b) in zip(steps, pairwise(values), strict=True))
+
+
+@pytest.mark.parametrize("part", CONCENTRATED, ids=lambda part: repr(part)[:60])
+def test_the_rho_of_a_pair_is_no_smaller_than_its_divergences_ask_for(part: ProfileKind) -> None:
+    profile = part.build()
+    rho = profile.concentration()
+    if rho is None:
+        return
+    for order in (1.05, 1.5, 2.0, 3.0, 6.0):
+        # The integral is cut off where the losses may go on, and errs by the square of its steps.
+        assert math.log(moment_of(profile, order)) / (order - 1.0) <= float(rho) * order * (1.0 + 2e-3) + 1e-9
+
+
+@pytest.mark.parametrize("part", CONCENTRATED, ids=lambda part: repr(part)[:60])
+def test_the_mu_of_a_pair_dominates_its_profile(part: ProfileKind) -> None:
+    profile = part.build()
+    square = profile.gaussian_square()
+    if square is None:
+        return
+    mu = math.sqrt(square)
+    for epsilon in [0.05 * k for k in range(-60, 200)]:
+        of_gaussian = phi(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2.0 - epsilon / mu)
+        assert profile.delta(epsilon)[0] <= of_gaussian + 1e-12
 
 
 def test_no_other_room_asks_for_the_class_of_a_profile() -> None:
