@@ -54,7 +54,7 @@ impl Atoms<'_> {
     fn masses(self) -> Result<()> {
         let mut last = f64::NEG_INFINITY;
         for (&loss, &mass) in self.loss.iter().zip(self.mass) {
-            if !(loss >= last && loss < f64::INFINITY && mass >= 0.0 && mass < f64::INFINITY) {
+            if !(loss >= last && loss < f64::INFINITY && (0.0..f64::INFINITY).contains(&mass)) {
                 return refused("a law has a mass that is not finite, or below 0, or at no loss");
             }
             last = loss;

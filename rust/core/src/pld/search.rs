@@ -336,6 +336,24 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Returns how far left of ε the law is read at first.
+    fn first_margin(&self, center: f64, saddle: f64) -> f64 {
+        match self.query {
+            Query::Delta(_) => 0.0,
+            // Without a tilt, reading only a part saves nothing; δ may be so large that ε lies far below the mean.
+            Query::Epsilon(_) if saddle == 0.0 => center,
+            Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
+        }
+    }
+
+    /// Returns how wide the answer may be in ε: d ln δ/dε is about −λ near the saddle point.
+    fn width(&self, center: f64, saddle: f64) -> f64 {
+        match self.query {
+            Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
+            Query::Delta(_) => self.tolerance / saddle.max(1.0),
+        }
+    }
+
     /// Computes the answer by composing lattice measures.
     fn by_transform(&self, seen: &mut Seen<'_>) -> Result<Answer> {
         if let Some(answer) = self.beyond_all_losses() {
@@ -343,12 +361,7 @@ impl<'a> Search<'a> {
         }
         let groups = self.groups(&self.sketch);
         let (mut saddle, mut center, mut log_delta) = self.first_guess(&groups);
-        let mut margin = match self.query {
-            Query::Delta(_) => 0.0,
-            // Without a tilt, reading only a part saves nothing; δ may be so large that ε lies far below the mean.
-            Query::Epsilon(_) if saddle == 0.0 => center,
-            Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
-        };
+        let mut margin = self.first_margin(center, saddle);
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
         let (mut previous, mut idle, mut tried) = (f64::INFINITY, 0, None::<(Grid, f64)>);
@@ -358,11 +371,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let longest = self.longest();
-            // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
-            let width = match self.query {
-                Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
-                Query::Delta(_) => self.tolerance / saddle.max(1.0),
-            } / effort;
+            let width = self.width(center, saddle) / effort;
             let goal = Goal {
                 epsilon: center,
                 margin,
