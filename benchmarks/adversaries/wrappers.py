@@ -63,8 +63,10 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
         # client do; a training run may not, and a record that is replaced by one that contributes nothing is one that is missing.
         shows = clients or (at.replaced and all("mechanism" in one.body for one in phases))
         answers = any(one.body.get("mechanism", {}).get("kind") == "randomized-response" for one in phases)
-        if at.replaced and not clients and (answers or not shows):
-            return _of_replaced(at, body, phases, rate, count)
+        # If nothing but randomised values of all records are released, they are values also of a run without the client.
+        once = all(one.body.get("mechanism", {}).get("answers") == "once" for one in phases)
+        if (clients and once) or (at.replaced and not clients and (answers or not shows)):
+            return _of_values(at, body, phases, rate, count)
 
         def law(inner: Law, chance: float) -> Law:
             return power(sampled(inner, chance, shows=shows), count)
@@ -80,8 +82,8 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
     return build
 
 
-def _of_replaced(at: Setting, body: Body, phases: list[Component], rate: float, count: int) -> Component:
-    """Return the pairs of a replaced record of training runs and of answers.
+def _of_values(at: Setting, body: Body, phases: list[Component], rate: float, count: int) -> Component:
+    """Return the pairs of a replaced record of training runs and of answers, or of a client where only answers are released.
 
     A run without the record has the sums of the other records. One value of all records may be that with either of the two.
     """
