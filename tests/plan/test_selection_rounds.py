@@ -10,7 +10,7 @@ from pyaccount._core import answer_all
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.plan.rounds import DirectedBounds, tight
 from pyaccount.plan.selection import LAWS, RunLaw, selected
-from pyaccount.profiles import GaussianProfile, PoissonProfile, SelectionProfile
+from pyaccount.profiles import ExponentialProfile, GaussianProfile, PoissonProfile, SelectionProfile
 
 STATED = [
     RunLaw("geometric", (0.2,)),
@@ -90,3 +90,13 @@ def test_directions_keep_their_profiles() -> None:
     remove, add = above.build(), below.build()
     # The losses of a sampled record are bounded in the direction add alone.
     assert remove.delta(8.0)[1] > 100.0 * add.delta(8.0)[1]
+
+
+def test_a_law_near_its_largest_loss_is_not_refused_for_the_rounding_of_losses() -> None:
+    """There δ falls to 0, so that the rounding of a loss is a large share of it."""
+    one = ExponentialProfile(4.76)
+    best = SelectionProfile(one, one, "geometric", (0.0958,), reverse=False).build()
+    largest = best.largest_loss()
+    assert largest is not None
+    (answer,) = answer_all([([(best, 2)], None, 1e-7, 1e-6)])
+    assert (1.0 - 1e-6) * answer.upper <= answer.lower <= answer.upper <= 2.0 * float(largest[1])

@@ -102,6 +102,12 @@ impl<'a> Evaluator<'a> {
         self.delta + self.atoms.at_infinity
     }
 
+    /// Returns how far δ at the place moves if the place, and the losses, are rounded: they are the sums of a position on the mesh
+    /// and its `offset`.
+    fn moved(&self, offset: f64) -> f64 {
+        8.0 * UNIT_ROUNDOFF * (offset.abs() + self.at.abs()) * self.slope
+    }
+
     /// Returns the slope on the left of the place.
     fn slope_on_the_left(&self) -> f64 {
         let there = (0..self.left).rev().take_while(|&k| self.atoms.loss[k] >= self.at);
@@ -135,7 +141,8 @@ fn above(atoms: Atoms, mesh: &Mesh, error: f64) -> Result<()> {
     let mut evaluator = Evaluator::new(atoms);
     for node in mesh.nodes.iter().rev() {
         let least = node.point.delta - node.point.delta_error;
-        if evaluator.to(node.epsilon) * (1.0 + error) + UNDERFLOW < least {
+        let value = evaluator.to(node.epsilon) * (1.0 + error);
+        if value + evaluator.moved(mesh.offset) + UNDERFLOW < least {
             return refused("a law from above is below the profile that it was made of");
         }
     }
@@ -157,7 +164,10 @@ pub(super) fn below(atoms: Atoms, mesh: &Mesh, error: f64) -> Result<f64> {
         refused("the masses of a law from below sum to more than 1")?;
     }
     let mut evaluator = Evaluator::new(atoms);
-    let mut exceeds = |place: f64, most: f64| evaluator.to(place) * (1.0 - error) > most + UNDERFLOW;
+    let mut exceeds = |place: f64, most: f64| {
+        let value = evaluator.to(place) * (1.0 - error);
+        value > most + evaluator.moved(mesh.offset) + UNDERFLOW
+    };
     let mut after: Option<&Node> = None;
     let mut wrong = false;
     for node in mesh.nodes.iter().rev() {
