@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from pyaccount import _core
 from pyaccount.profiles.base import Graded, ProfileKind, Rounds
 
 
@@ -21,9 +20,6 @@ class GaussianProfile(ProfileKind):
 
     sensitivity: float
     noise_multiplier: float
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.gaussian(self.sensitivity, self.noise_multiplier)
 
     def graded(self) -> Graded:
         """Return the sensitivity and the noise; every record takes part."""
@@ -44,9 +40,6 @@ class LaplaceProfile(ProfileKind):
     sensitivity: float
     scale: float
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.laplace(self.sensitivity, self.scale)
-
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplaceProfile(ProfileKind):
@@ -58,9 +51,6 @@ class DiscreteLaplaceProfile(ProfileKind):
     shift: int
     scale: float
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.discrete_laplace(self.shift, self.scale)
-
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussianProfile(ProfileKind):
@@ -71,9 +61,6 @@ class DiscreteGaussianProfile(ProfileKind):
 
     shift: int
     sigma: float
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.discrete_gaussian(self.shift, self.sigma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +74,6 @@ class MixtureProfile(ProfileKind):
     sensitivities: tuple[float, ...]
     sigma: float
     reverse: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.mixture(self.probabilities, self.sensitivities, self.sigma, reverse=self.reverse)
 
 
 def multiplier_of(rounds: tuple[Rounds, ...]) -> Fraction:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -19,8 +18,8 @@ class Graded(NamedTuple):
     noise: float
 
 
-class ProfileKind(ABC):
-    """A profile of the core. Subclasses are frozen data classes, whose fields are the arguments of its constructor."""
+class ProfileKind:
+    """A profile of the core. Subclasses are frozen data classes, whose fields are its constructor's arguments, by their names."""
 
     __slots__ = ()
 
@@ -35,9 +34,11 @@ class ProfileKind(ABC):
     #: Whether the composition of such rounds is again a profile of this class, in closed form.
     closed: ClassVar[bool] = False
 
-    @abstractmethod
     def _made(self) -> _core.RoundProfile:
-        """Return the core's profile, newly made."""
+        """Return the core's profile, newly made from the fields."""
+        made: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
+        values = {name: getattr(self, name) for name in type(self).__match_args__}  # type: ignore[attr-defined]
+        return made(**{k: one.build() if isinstance(one, ProfileKind) else one for k, one in values.items()})
 
     def build(self) -> _core.RoundProfile:
         """Return the profile, made by the core."""

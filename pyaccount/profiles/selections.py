@@ -18,9 +18,6 @@ class ExponentialProfile(ProfileKind):
 
     range: float
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.exponential(self.range)
-
 
 @dataclass(frozen=True, slots=True)
 class ExponentialRunsProfile(ProfileKind):
@@ -31,9 +28,6 @@ class ExponentialRunsProfile(ProfileKind):
 
     range: float
     runs: int
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.exponential_runs(self.range, self.runs)
 
 
 def in_blocks(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:

@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pyaccount import _core
 from pyaccount.profiles.base import ProfileKind, Rounds, counted
 
 
@@ -20,9 +19,6 @@ class GuaranteesProfile(ProfileKind):
     without_divergence: ClassVar[str] = ": with a δ above 0 its divergences may be infinite"
 
     points: tuple[tuple[float, float], ...]
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.guarantees(self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +33,6 @@ class RenyiProfile(ProfileKind):
     orders: tuple[float, ...]
     bounds: tuple[float, ...]
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.renyi(self.orders, self.bounds)
-
 
 @dataclass(frozen=True, slots=True)
 class ZcdpProfile(ProfileKind):
@@ -50,9 +43,6 @@ class ZcdpProfile(ProfileKind):
     has_losses: ClassVar[bool] = False
 
     rho: float
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.zcdp(self.rho)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +56,6 @@ class FiniteProfile(ProfileKind):
     q: tuple[float, ...]
     relative_error: float = 0.0
     reverse: bool = False
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.finite(self.p, self.q, reverse=self.reverse, relative_error=self.relative_error)
 
 
 def added(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pyaccount import _core
 from pyaccount.profiles.base import Graded, ProfileKind
 
 
@@ -23,15 +22,6 @@ class PoissonProfile(ProfileKind):
     noise_multiplier: float
     two_sided: bool
     reverse: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.poisson(
-            self.group_size,
-            self.sampling_probability,
-            self.noise_multiplier,
-            two_sided=self.two_sided,
-            reverse=self.reverse,
-        )
 
     def graded(self) -> Graded:
         """Return the group size, the sampling probability and the noise multiplier."""
@@ -54,11 +44,6 @@ class TruncatedPoissonProfile(ProfileKind):
     noise_multiplier: float
     reverse: bool
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.truncated_poisson(
-            self.dataset_size, self.limit, self.sampling_probability, self.noise_multiplier, reverse=self.reverse
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CopiesProfile(ProfileKind):
@@ -74,18 +59,6 @@ class CopiesProfile(ProfileKind):
     shift: float
     noise_multiplier: float
     reverse: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.copies(
-            self.sampler,
-            self.group_size,
-            self.dataset_size,
-            self.batch_size,
-            self.subset_size,
-            self.shift,
-            self.noise_multiplier,
-            reverse=self.reverse,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +76,6 @@ class DisplacedProfile(ProfileKind):
     noise_multiplier: float
     reverse: bool
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.displaced(
-            self.change,
-            self.sampler,
-            self.group_size,
-            self.dataset_size,
-            self.batch_size,
-            self.subset_size,
-            self.noise_multiplier,
-            reverse=self.reverse,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class OpposedProfile(ProfileKind):
@@ -125,9 +86,6 @@ class OpposedProfile(ProfileKind):
     dataset_size: int
     batch_size: int
     noise_multiplier: float
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.opposed(self.dataset_size, self.batch_size, self.noise_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +99,6 @@ class PublicParticipationProfile(ProfileKind):
     record_probability: float
     records: int
     warm: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.public_participation(
-            self.norm_bounds, self.min_separation, self.record_probability, self.records, warm=self.warm
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +114,6 @@ class SummedOutputsProfile(ProfileKind):
     reverse: bool
     warm: bool
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.summed_outputs(
-            self.shifts,
-            self.min_separation,
-            self.record_probability,
-            self.records,
-            warm=self.warm,
-            reverse=self.reverse,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class AllocationProfile(ProfileKind):
@@ -185,11 +128,6 @@ class AllocationProfile(ProfileKind):
     reverse: bool
     below: bool
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.allocation(
-            self.squares, self.counts, self.spacing, self.negligible, reverse=self.reverse, below=self.below
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class SeveralOfProfile(ProfileKind):
@@ -203,8 +141,3 @@ class SeveralOfProfile(ProfileKind):
     spacing: float
     negligible: float
     reverse: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.several_of(
-            self.square, self.count, self.participations, self.spacing, self.negligible, reverse=self.reverse
-        )

@@ -64,9 +64,6 @@ class SubsampledProfile(_OfOne):
     probability: float
     reverse: bool
 
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.subsampled(self.inner.build(), self.probability, reverse=self.reverse)
-
 
 @dataclass(frozen=True, slots=True)
 class SometimesProfile(_OfOne):
@@ -76,9 +73,6 @@ class SometimesProfile(_OfOne):
 
     inner: ProfileKind
     probability: float
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.sometimes(self.inner.build(), self.probability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +87,3 @@ class SelectionProfile(ProfileKind):
     law: str
     parameters: tuple[float, ...]
     reverse: bool
-
-    def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.selection(
-            self.inner_remove.build(), self.inner_add.build(), self.law, self.parameters, reverse=self.reverse
-        )
