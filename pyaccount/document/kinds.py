@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
+from pyaccount.document.fields import SOLVE, JsonSchema, listed, refuse, wrong_type
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.unknown_kinds import ALIASES
-from pyaccount.errors import LONGEST_SHOWN
 from pyaccount.forks import cached_property
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ class Kinds:
     what: str
     members: tuple[type[Section], ...]
     default: str | None = None
+    #: What to say of a number that stands alone, whose unit nobody stated.
+    of_a_number: str | None = None
     #: The section that reads a mapping whose kind is itself a choice: `kind: {choose: [...]}`.
     choice: type[Section] | None = None
     #: Kinds that other software has and pyaccount does not, each with the reason.
@@ -140,7 +141,11 @@ class Kinds:
         if value is REPORTED:
             return value
         if not isinstance(value, dict):
-            raise wrong_type(value, f"a mapping with a kind: {listed(self.by_kind)}", self._meant(value))
+            allowed = f"a mapping with a kind: {listed(self.by_kind)}"
+            meant = self._meant(value)
+            if self.of_a_number is not None and meant is None:
+                allowed = f"{allowed}. {self.of_a_number}"
+            raise wrong_type(value, allowed, meant)
         if value.get("kind") is REPORTED:
             return REPORTED
         member = self.member(value)
@@ -149,13 +154,13 @@ class Kinds:
         return member.model_validate(value)
 
     def _meant(self, value: object) -> str | None:
-        """Return the mapping that a single value probably means: a kind, or the one value of the default kind."""
+        """Return the mapping that a single text means: a kind, or the one value of the default kind, which is then a blank."""
         if isinstance(value, str) and (kind := value if value in self.by_kind else self.nearest(value)):
             return f"{{kind: {kind}}}"
-        if self.default is None or isinstance(value, bool) or not isinstance(value, int | float | str):
+        if self.default is None or value != SOLVE:
             return None
         needed = [name for name, field in self.by_kind[self.default].model_fields.items() if field.is_required()]
-        return f"{{{needed[0]}: {value}}}" if len(needed) == 1 and len(str(value)) <= LONGEST_SHOWN else None
+        return f"{{{needed[0]}: {SOLVE}}}" if len(needed) == 1 else None
 
     def _no_such_kind(self, value: dict[str, object]) -> ValidationError:
         """Return the errors of a mapping of unknown kind: one at its `kind`, and one at each key that no member has."""

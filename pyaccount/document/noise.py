@@ -65,7 +65,13 @@ class Laplace(Section):
     )
 
 
-AnyNoise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian", refused=NOISES)]
+_ALONE = (
+    "A number alone does not say its unit; multiplier is the standard deviation, or scale, divided by the clip norm"
+)
+AnyNoise = Annotated[
+    Gaussian | Laplace,
+    Kinds("noise", (Gaussian, Laplace), default="gaussian", of_a_number=_ALONE, refused=NOISES),
+]
 
 
 class SharedNoise(Section):

@@ -106,7 +106,11 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "a blank that is none": ([("50_000", "solve"), ("multiplier: solve", "multiplier: 1")], "8:17", ["allowed at noise.mult"]),
     # Sections and sizes.
     "a sampler's bare name": ([("sampler:\n  kind: poisson", "sampler: poisson")], "11:10", ["did you mean {kind: poisson}?"]),
-    "bare noise": ([("noise:\n  multiplier: solve", "noise: 1.1")], "13:8", ["did you mean {multiplier: 1.1}?"]),
+    "bare noise": (
+        [("noise:\n  multiplier: solve", "noise: 1.1")],
+        "13:8",
+        ["A number alone does not say its unit; multiplier is the standard deviation"],
+    ),
     "no adjacency": ([("  adjacency: add-remove\n", "")], "4:3", ["adjacency is required", "zero-out"]),
     "a small data set": ([("50_000", "100")], "9:24", ["100 records", "at most 100"]),
     "half a record": ([("500\n", "500.5\n"), ("poisson", "fixed-size")], "9:24", ["500 or 501"]),
