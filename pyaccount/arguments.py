@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsFloat
 from pyaccount.errors import DomainError, quoted
 
 if TYPE_CHECKING:
-    from pyaccount.document.ranges import Range
+    from pyaccount.reading.range import Range
 
 MOST_THREADS = 1024
 
@@ -60,8 +60,8 @@ def seconds_of(time_limit: float | str | None, name: str = "time_limit") -> floa
     """Return a time limit in seconds, given as a number of seconds or as a document spells it: `10 min`."""
     if time_limit is None:
         return None
-    from pyaccount.document.numerals import parse_duration, parse_number  # most calls set no limit
     from pyaccount.document.ranges import TIME_LIMIT
+    from pyaccount.reading.numerals import parse_duration, parse_number  # most calls set no limit
 
     seconds: float | None = None
     if isinstance(time_limit, str):

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args, get_origin
 from adversaries import mechanisms, selections, separated, stated, training, truncated, unsampled, wrappers
 from adversaries.component import Builder, Component, Impossible, Setting
 from pyaccount.document.amplification import Base
-from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
 from pyaccount.document.mechanisms import MECHANISMS
 from pyaccount.document.models import PartPhases, SampledPhases, SelectedPhases
@@ -19,6 +18,7 @@ from pyaccount.document.selection import RUNS
 from pyaccount.document.words import Adjacency
 from pyaccount.filters.reading import FILTERS
 from pyaccount.plan.samplers import PLANS
+from pyaccount.reading.kinds import Kinds, word_of
 
 ADJACENCIES: tuple[str, ...] = get_args(Adjacency)
 

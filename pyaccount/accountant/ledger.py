@@ -15,14 +15,14 @@ from typing import Any
 
 from pyaccount.accountant.alike import fewer_kinds
 from pyaccount.document.document import Document
-from pyaccount.document.fields import SOLVE
-from pyaccount.document.foreign import plain_value
 from pyaccount.document.loading import load
 from pyaccount.document.phases import append, lasting, without_length
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan.compiling import compile_document, round_by_round
+from pyaccount.reading.fields import SOLVE
+from pyaccount.reading.foreign import plain_value
 from pyaccount.rounding import up
 
 #: A ledger cannot know that nobody chose parameters by looking at outputs, so the certificate's sentence states this

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.claimed import unseeded
 from pyaccount.document.document import Document
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Place, Table
 from pyaccount.document.own_noise import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
@@ -30,6 +28,8 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Place, Table
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body

@@ -28,7 +28,6 @@ from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, rea
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.mechanisms import MechanismKind
-from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import (
     COUNT,
     DATASET_SIZE,
@@ -37,12 +36,13 @@ from pyaccount.document.ranges import (
     LARGEST_BATCH,
     NOISE_MULTIPLIER,
     TREE_ROUNDS,
-    Range,
 )
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.scheduled_rounds import bodies_of_kinds
+from pyaccount.reading.nodes import DEEPEST
+from pyaccount.reading.range import Range
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body

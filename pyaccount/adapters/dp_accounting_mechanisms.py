@@ -25,9 +25,9 @@ from pyaccount.document.ranges import (
     SCALE,
     SENSITIVITY,
     SHIFT,
-    Range,
 )
 from pyaccount.errors import Path
+from pyaccount.reading.range import Range
 
 _FROM_ZERO = Range(0, 1)
 _NOT_NEGATIVE = Range(0, 1e12)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in
-from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import (
     BASE_DELTA,
     BINS,
@@ -30,9 +29,10 @@ from pyaccount.document.ranges import (
     LARGEST_BATCH,
     NOISE_MULTIPLIER,
     RELEASES,
-    Range,
 )
 from pyaccount.errors import Path
+from pyaccount.reading.nodes import DEEPEST
+from pyaccount.reading.range import Range
 
 _RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
 

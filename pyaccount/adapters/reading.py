@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 from pyaccount.document.loading import load
 from pyaccount.document.phases import append
-from pyaccount.document.ranges import Range
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Path, Problem, quoted
+from pyaccount.reading.range import Range
 
 BodyMapping = dict[str, Any]
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.certificate.saving import certificate_text, contradictions, save
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
+from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.forks import cached_property
 from pyaccount.pages.readable import Readable
+from pyaccount.reading.range import spelled_bound
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.document.document import Document
-    from pyaccount.document.sources import Folders
     from pyaccount.document.views import Body
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.pages.page import Page
+    from pyaccount.reading.sources import Folders
     from pyaccount.risk.tradeoff import TradeOff
 
 

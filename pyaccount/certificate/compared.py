@@ -13,7 +13,7 @@ from pydantic import Field
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.certificate.record import NonNegative, Probability, Record
-from pyaccount.document.sources import Handed
+from pyaccount.reading.sources import Handed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

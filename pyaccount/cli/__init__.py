@@ -77,7 +77,7 @@ class _InOrder(click.Group):
         if word == "help":
             ctx.fail("there is no command help; use pyaccount --help, or pyaccount COMMAND --help")
         if word not in _HOMES and not word.startswith("-"):
-            from pyaccount.document.spelling import nearest
+            from pyaccount.reading.spelling import nearest
 
             near = nearest(word, _HOMES)
             message = f"there is no command {word}" + ("" if near is None else f"; did you mean {near}?")

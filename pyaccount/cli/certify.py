@@ -119,7 +119,7 @@ def certify(
     if brief:
         _check_brief(output, form)
     if seed is not None:
-        from pyaccount.document.overrides import FromOption  # most commands give no seed
+        from pyaccount.reading.overrides import FromOption  # most commands give no seed
 
         overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
     loaded = load_any(source_of(document), overrides=overrides, folders=folders)

@@ -104,7 +104,7 @@ class OverrideType(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text, marked as coming from the command line."""
-        from pyaccount.document.overrides import FromOption  # few commands change a document
+        from pyaccount.reading.overrides import FromOption  # few commands change a document
 
         return FromOption(value)
 

@@ -39,7 +39,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from pyaccount.document.sources import Handed
+    from pyaccount.reading.sources import Handed
     from pyaccount.store import Strictness
 
 

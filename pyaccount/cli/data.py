@@ -12,8 +12,8 @@ from pyaccount.cli.completion import FILE, folders_option, overrides_option
 from pyaccount.cli.options import format_option, seed_option
 from pyaccount.cli.outputs import saved
 from pyaccount.cli.stdin import files_of, source_of
-from pyaccount.document import numerals
 from pyaccount.document.naming import named_files
+from pyaccount.reading import numerals
 
 if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared

@@ -120,8 +120,8 @@ def _tell_next(command: str, about: str) -> None:
 def _tell_notes(text: str, file: str | None) -> None:
     """Print the notes on a document that was just drafted."""
     from pyaccount.document.document import Document
-    from pyaccount.document.nodes import Table
-    from pyaccount.document.reader import read_tree
+    from pyaccount.reading.nodes import Table
+    from pyaccount.reading.reader import read_tree
 
     root, problems = read_tree(text, file)
     assert isinstance(root, Table)

@@ -10,7 +10,7 @@ import click
 from pyaccount.cli import streams
 
 if TYPE_CHECKING:
-    from pyaccount.document.sources import Handed
+    from pyaccount.reading.sources import Handed
 
 #: The names that mean standard input, and its name in errors.
 SPELLINGS = ("-", "/dev/stdin")
@@ -37,9 +37,9 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
     """
     if not _is_stdin(name):
         return name
-    from pyaccount.document.files import LARGEST_FILE  # not needed for a file
-    from pyaccount.document.sources import Handed
     from pyaccount.errors import DocumentError, Problem
+    from pyaccount.reading.files import LARGEST_FILE  # not needed for a file
+    from pyaccount.reading.sources import Handed
 
     # A program that was started without standard input has none.
     if streams.stdin_is_closed():

@@ -16,8 +16,8 @@ from pyaccount.composing.rules import adjacency_of, check_apart, check_units, gr
 from pyaccount.composing.sources import Composable, CompositionSource, read
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, placed
-from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import DocumentError, DomainError
+from pyaccount.reading.sources import Folders, Handed
 from pyaccount.rounding import down, shortest
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.statement import unit_of
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, placed
-from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable, quoted
+from pyaccount.reading.sources import Folders, Handed
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, PrivacyUnit

@@ -20,14 +20,14 @@ from pyaccount.data.bounding import Mask, kept_candidates, neighbour_count, rule
 from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document.document import Document
-from pyaccount.document.foreign import from_value
 from pyaccount.document.loading import load
-from pyaccount.document.nodes import Table, place_of
-from pyaccount.document.overrides import Overrides, set_at
 from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
 from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_text
 from pyaccount.files import write_atomically
 from pyaccount.plan.compiling import compile_document
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Table, place_of
+from pyaccount.reading.overrides import Overrides, set_at
 
 #: The value of `neighbour_limit` for the rule of thumb b·p·k_e < 1.
 RULE = "rule"

@@ -8,18 +8,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Number, Numbers, Text, Version
-from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.matrices import Identity
-from pyaccount.document.nodes import Table
 from pyaccount.document.noise import Gaussian
 from pyaccount.document.samplers import Drawn
 from pyaccount.document.sections import Training
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body, sampler_of
 from pyaccount.document.words import VERSION
-from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading.fields import Number, Numbers, Text, Version
+from pyaccount.reading.kinds import Kinds, Section
+from pyaccount.reading.nodes import Table
+from pyaccount.reading.written import Written
 
 _SWEEP = Numbers(ranges.EPSILON, ranges.SWEEP_LENGTH)
 _SWEEP_TEXT = "The ε of the mechanism without sampling: a number, or a list of numbers."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import BLANKS, NOISE_BLANKS, SOLVE, Choose
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text
+from pyaccount.reading.fields import BLANKS, NOISE_BLANKS, SOLVE, Choose
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Mechanism

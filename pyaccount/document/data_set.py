@@ -10,18 +10,18 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import ConfigDict, Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Choice, Items, Number, Text, Version
-from pyaccount.document.kinds import Section
 from pyaccount.document.mechanisms.stated import StatedDivergence
-from pyaccount.document.nodes import Table, located, value_under
 from pyaccount.document.policy import Unit
 from pyaccount.document.sections import Risk
-from pyaccount.document.sources import Handed, not_a_mapping, tree_of
-from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
 from pyaccount.document.words import ADJACENCIES, VERSION, Adjacency
-from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Path, Problem
+from pyaccount.reading.fields import Choice, Items, Number, Text, Version
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.nodes import Table, located, value_under
+from pyaccount.reading.sources import Handed, not_a_mapping, tree_of
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.written import Written
 from pyaccount.rounding import shortest
 
 Every = Literal["day", "month", "year"]

@@ -9,8 +9,6 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from pyaccount.document.blanks import blanks, choice_at, choices
-from pyaccount.document.fields import WHOLE_BLANKS
-from pyaccount.document.foreign import from_value
 from pyaccount.document.models import (
     SHAPES,
     AnyDocument,
@@ -20,8 +18,6 @@ from pyaccount.document.models import (
     SingleDocument,
 )
 from pyaccount.document.naming import outside
-from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
-from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Risk
@@ -29,6 +25,10 @@ from pyaccount.document.validation import validate
 from pyaccount.document.views import Mechanism, bodies_of, shared_noise_of
 from pyaccount.document.words import Adjacency
 from pyaccount.errors import DocumentError, Path, Problem, path_text
+from pyaccount.reading.fields import WHOLE_BLANKS
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Scalar, Table, find, place_of, replaced
+from pyaccount.reading.overrides import set_at
 
 
 class Document(Mechanism):

@@ -9,15 +9,15 @@ from typing import Any
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.data_set import DataSet
 from pyaccount.document.document import Document
-from pyaccount.document.fields import listed
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Place, Table, find, located, value_under
-from pyaccount.document.overrides import Overrides, override
 from pyaccount.document.policy import Policy
-from pyaccount.document.sources import Folders, Handed, not_a_mapping, tree_of
-from pyaccount.document.spelling import nearest_value
-from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading.fields import listed
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Place, Table, find, located, value_under
+from pyaccount.reading.overrides import Overrides, override
+from pyaccount.reading.sources import Folders, Handed, not_a_mapping, tree_of
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.written import Written
 
 #: The kinds of documents that state their kind.
 KINDS = ("amplification", "data-set", "policy")

@@ -10,8 +10,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Choice, Digest, Items, Number, Text, Version
-from pyaccount.document.kinds import KeyedShapes, Kind, Kinds, Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.noise import AnyNoise, SharedNoise
@@ -19,9 +17,11 @@ from pyaccount.document.own_probabilities import OwnProbabilities, ProbabilityOr
 from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.selection import AnyRuns
-from pyaccount.document.unknown_kinds import SAMPLERS as REFUSED
 from pyaccount.document.words import VERSION
 from pyaccount.document.workload import StatedWorkload
+from pyaccount.reading.fields import Choice, Digest, Items, Number, Text, Version
+from pyaccount.reading.kinds import KeyedShapes, Kind, Kinds, Section
+from pyaccount.reading.unknown_kinds import SAMPLERS as REFUSED
 
 
 class _BodyFields(Section):

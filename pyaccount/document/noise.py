@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import SOLVE, Items, Number, Solve, Text
-from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, NOISE_SCALE, RELEASES
 from pyaccount.document.schedules import NumberOrMapping, ScheduledMultiplier
-from pyaccount.document.unknown_kinds import NOISES
+from pyaccount.reading.fields import SOLVE, Items, Number, Solve, Text
+from pyaccount.reading.kinds import Kinds, Section
+from pyaccount.reading.unknown_kinds import NOISES
 
 Multiplier = Annotated[
     float | Solve | ScheduledMultiplier,

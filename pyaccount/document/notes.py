@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.epochs import epochs_of
-from pyaccount.document.nodes import find, place_of, plain_value
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, path_text
+from pyaccount.reading.nodes import find, place_of, plain_value
 from pyaccount.rounding import shortest as number_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from pydantic import Field, ValidationError, field_serializer
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import (
+from pyaccount.document.schedules import NumberOrMapping
+from pyaccount.reading.fields import (
     NUMBER_TEXT,
     FieldReader,
     JsonSchema,
@@ -23,9 +24,8 @@ from pyaccount.document.fields import (
     refuse,
     wrong_type,
 )
-from pyaccount.document.kinds import Section
-from pyaccount.document.schedules import NumberOrMapping
-from pyaccount.document.spelling import nearest_value
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.spelling import nearest_value
 
 
 class Stratum(NamedTuple):

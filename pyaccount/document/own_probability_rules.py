@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import SOLVE
-from pyaccount.document.nodes import REPORTED
+from pyaccount.reading.fields import SOLVE
+from pyaccount.reading.nodes import REPORTED
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body, Mechanism

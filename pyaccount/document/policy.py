@@ -12,7 +12,11 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import ConfigDict, Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import (
+from pyaccount.document.validation import validate
+from pyaccount.document.words import VERSION, Adjacency
+from pyaccount.errors import DocumentError, Problem
+from pyaccount.files import file_inside
+from pyaccount.reading.fields import (
     Choice,
     Duration,
     FieldReader,
@@ -24,15 +28,11 @@ from pyaccount.document.fields import (
     refuse,
     wrong_type,
 )
-from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Table, located, value_under
-from pyaccount.document.sources import Handed, not_a_mapping, tree_of
-from pyaccount.document.spelling import nearest_value
-from pyaccount.document.validation import validate
-from pyaccount.document.words import VERSION, Adjacency
-from pyaccount.document.written import Written
-from pyaccount.errors import DocumentError, Problem
-from pyaccount.files import file_inside
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.nodes import Table, located, value_under
+from pyaccount.reading.sources import Handed, not_a_mapping, tree_of
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.written import Written
 
 Unit = Literal["record", "user"]
 #: The kinds of guarantee, the strongest first.

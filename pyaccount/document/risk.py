@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import SOLVE
-from pyaccount.document.kinds import Section
 from pyaccount.document.sections import Privacy, Risk
 from pyaccount.document.shape import reader_of
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import SOLVE
+from pyaccount.reading.kinds import Section
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.disjoint import disjoint_problems
 from pyaccount.document.epochs import epochs_text, iterations_of
-from pyaccount.document.fields import SOLVE
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.own_probability_rules import own_probability_problems
 from pyaccount.document.ranges import DELTA, ITERATIONS
@@ -23,6 +22,7 @@ from pyaccount.document.stated import number_or_none
 from pyaccount.document.views import Body
 from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem, path_text
+from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Mechanism

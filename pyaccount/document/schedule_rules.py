@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import SOLVE
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.schedules import Decaying, ScheduledBatch, ScheduledProbability, ScheduleFile, readable
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text
+from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
     from pyaccount.document.schedules import Scheduled

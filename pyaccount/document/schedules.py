@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import (
+from pyaccount.reading.fields import (
     NUMBER_TEXT,
     FieldReader,
     JsonSchema,
@@ -25,10 +25,10 @@ from pyaccount.document.fields import (
     refuse,
     wrong_type,
 )
-from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import REPORTED
-from pyaccount.document.ranges import Range
-from pyaccount.document.spelling import nearest
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.nodes import REPORTED
+from pyaccount.reading.range import Range
+from pyaccount.reading.spelling import nearest
 
 
 @dataclass(frozen=True)

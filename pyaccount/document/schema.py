@@ -14,8 +14,6 @@ from pydantic_core import core_schema
 
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.data_set import DataSetModel
-from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
-from pyaccount.document.kinds import Section
 from pyaccount.document.models import (
     BODY_KEYS,
     PHASED_KEYS,
@@ -28,6 +26,8 @@ from pyaccount.document.models import (
 from pyaccount.document.policy import PolicyModel
 from pyaccount.document.sweeps import VARIES, SweepModel
 from pyaccount.document.words import VERSION
+from pyaccount.reading.fields import DURATION_TEXT, NUMBER_TEXT
+from pyaccount.reading.kinds import Section
 
 _TEXTS = {"NumberText": NUMBER_TEXT, "DurationText": DURATION_TEXT}
 

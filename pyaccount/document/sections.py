@@ -7,11 +7,11 @@ from typing import Annotated, Literal, get_args
 from pydantic import ConfigDict, Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Choice, Duration, Items, Number, Solve
-from pyaccount.document.kinds import Section
 from pyaccount.document.own_probabilities import OwnProbabilities, ProbabilityOrMapping
 from pyaccount.document.schedules import NumberOrMapping, ScheduledBatch, ScheduledProbability
 from pyaccount.document.words import ADJACENCIES, Adjacency
+from pyaccount.reading.fields import Choice, Duration, Items, Number, Solve
+from pyaccount.reading.kinds import Section
 
 Method = Literal["auto", "pld", "monte-carlo", "renyi"]
 VerificationMethod = Literal["betting", "fixed-sample"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
-from pyaccount.document.kinds import Kind, Kinds
 from pyaccount.document.ranges import MEAN_RUNS, PROBABILITY_BELOW_ONE, RUN_SHAPE, TRIALS
+from pyaccount.reading.fields import Number
+from pyaccount.reading.kinds import Kind, Kinds
 
 
 class RunsKind(Kind):

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from pyaccount.document.fields import FieldReader
-from pyaccount.document.kinds import KeyedShapes, Kinds, Section
 from pyaccount.errors import Path
+from pyaccount.reading.fields import FieldReader
+from pyaccount.reading.kinds import KeyedShapes, Kinds, Section
 
 
 def value_at(raw: Any, path: Path) -> Any:

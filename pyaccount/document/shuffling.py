@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 
-from pyaccount.document.numerals import parse_number
-from pyaccount.document.spelling import nearest_value
-from pyaccount.document.unknown_kinds import NOT_AMPLIFIED, SHUFFLE
+from pyaccount.reading.numerals import parse_number
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.unknown_kinds import NOT_AMPLIFIED, SHUFFLE
 
 
 def means_shuffling(word: object) -> bool:

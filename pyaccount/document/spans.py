@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Choice, Number
-from pyaccount.document.kinds import Section
+from pyaccount.reading.fields import Choice, Number
+from pyaccount.reading.kinds import Section
 
 TOO_LONG = f"a path has {ranges.GRID_LENGTH.describe()}"
 

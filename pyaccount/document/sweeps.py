@@ -17,13 +17,18 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, JsonValue
 
 from pyaccount.document import ranges
-from pyaccount.document.canonical import integral
 from pyaccount.document.document import Document
-from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
-from pyaccount.document.files import LARGEST_FILE
-from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain_value, value_under
-from pyaccount.document.overrides import (
+from pyaccount.document.spans import TOO_LONG, Span
+from pyaccount.document.validation import validate
+from pyaccount.document.words import VERSION
+from pyaccount.errors import DocumentError, Path, Problem
+from pyaccount.files import file_inside
+from pyaccount.reading.canonical import integral
+from pyaccount.reading.fields import FieldReader, Items, JsonSchema, Text, Version
+from pyaccount.reading.files import LARGEST_FILE
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.nodes import Listing, Node, Scalar, Table, find, located, plain_value, value_under
+from pyaccount.reading.overrides import (
     PATH,
     Override,
     Overrides,
@@ -33,12 +38,7 @@ from pyaccount.document.overrides import (
     path_words,
     same_place,
 )
-from pyaccount.document.sources import Folders, Handed, not_a_mapping, tree_of
-from pyaccount.document.spans import TOO_LONG, Span
-from pyaccount.document.validation import validate
-from pyaccount.document.words import VERSION
-from pyaccount.errors import DocumentError, Path, Problem
-from pyaccount.files import file_inside
+from pyaccount.reading.sources import Folders, Handed, not_a_mapping, tree_of
 
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
 _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"

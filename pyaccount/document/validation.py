@@ -14,12 +14,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from pyaccount.document import numerals
-from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.disjoint import AT_THE_TOP, INSIDE
-from pyaccount.document.fields import listed
-from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import REPORTED, Node, Table, find, located, plain_value
 from pyaccount.document.shape import (
     field_at,
     keys_at,
@@ -32,10 +27,15 @@ from pyaccount.document.shape import (
     value_at,
 )
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
-from pyaccount.document.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
-from pyaccount.document.typography import odd_characters_note
-from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
 from pyaccount.errors import Path, Problem, path_text, shortened
+from pyaccount.reading import numerals
+from pyaccount.reading.asking import AlsoCalled
+from pyaccount.reading.fields import listed
+from pyaccount.reading.kinds import Section
+from pyaccount.reading.nodes import REPORTED, Node, Table, find, located, plain_value
+from pyaccount.reading.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
+from pyaccount.reading.typography import odd_characters_note
+from pyaccount.reading.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
 
 _Error = tuple[Path, str, dict[str, Any]]
 

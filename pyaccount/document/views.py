@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pyaccount.document.epochs import iterations_of
-from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.matrices import Identity, MatrixKind
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.mechanisms.base import OfParts, OfPhases
@@ -30,7 +29,6 @@ from pyaccount.document.models import (
     SampledPhases,
     SelectedPhases,
 )
-from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise, SharedNoise, scaled
 from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.samplers import Deterministic, Poisson, SamplerKind, UnreadSampler
@@ -46,8 +44,10 @@ from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.selection import RunsKind
 from pyaccount.document.stated import number_or_none
 from pyaccount.document.workload import StatedWorkload
-from pyaccount.document.written import Written
 from pyaccount.errors import Path
+from pyaccount.reading.fields import SOLVE, Solve
+from pyaccount.reading.nodes import REPORTED
+from pyaccount.reading.written import Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

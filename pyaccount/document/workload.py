@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled
-from pyaccount.document.fields import SOLVE, Choice, Items, Number
-from pyaccount.document.kinds import Section
 from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled
+from pyaccount.reading.fields import SOLVE, Choice, Items, Number
+from pyaccount.reading.kinds import Section
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class StatedWorkload(Section):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyaccount.document.document import Document
-from pyaccount.document.nodes import Table
-from pyaccount.document.reader import read_tree
 from pyaccount.draft.interview import needed, offered
 from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, answer_to, meanings
 from pyaccount.draft.releases import path_in_run
 from pyaccount.draft.writing import draft_text, mapping_of
 from pyaccount.errors import Problem
 from pyaccount.plan.compiling import compile_document
+from pyaccount.reading.nodes import Table
+from pyaccount.reading.reader import read_tree
 
 
 class Back(Exception):  # noqa: N818 - it is an answer, not an error

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from pyaccount.document.fields import listed
 from pyaccount.document.loading import load
-from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.risk import AT_A_RATE, usual_delta
 from pyaccount.document.samplers import SamplerKind
@@ -33,6 +31,8 @@ from pyaccount.draft.releases import NONE, misplaced, release_questions
 from pyaccount.draft.writing import mapping_of
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
+from pyaccount.reading.fields import listed
+from pyaccount.reading.numerals import parse_number
 
 
 def needed(answers: Answers) -> list[DraftQuestion]:

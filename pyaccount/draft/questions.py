@@ -12,19 +12,19 @@ from dataclasses import dataclass, field, replace
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from pyaccount.document.asking import Asked
-from pyaccount.document.fields import SOLVE, FieldReader, listed
-from pyaccount.document.kinds import Kinds, Section, word_of
 from pyaccount.document.models import PhasedDocument, SingleDocument
-from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
-from pyaccount.document.spelling import nearest_value
-from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.draft.releases import COUNT_NOISES, NONE, RELEASES, SCORES, SELECTIONS
 from pyaccount.errors import Path
+from pyaccount.reading.asking import Asked
+from pyaccount.reading.fields import SOLVE, FieldReader, listed
+from pyaccount.reading.kinds import Kinds, Section, word_of
+from pyaccount.reading.numerals import parse_scalar
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.typography import odd_characters_note
 
 #: The type of answers: by the name of their question, as they were written.
 Answers = Mapping[str, str]

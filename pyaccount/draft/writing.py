@@ -7,14 +7,14 @@ import re
 import textwrap
 from typing import Any
 
-from pyaccount.document.fields import SOLVE
 from pyaccount.document.models import SHAPES, SingleDocument
-from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import Accounting
 from pyaccount.document.shape import field_at, member_at, value_at
 from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, has_budget, meanings
 from pyaccount.draft.releases import fixed_parts, with_phases
 from pyaccount.errors import Path
+from pyaccount.reading.fields import SOLVE
+from pyaccount.reading.numerals import parse_scalar
 
 #: The sections of a document, in the order in which they are written.
 SECTIONS = ("privacy", "training", "sampler", "matrix", "noise")

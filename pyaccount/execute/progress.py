@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
-from pyaccount.document.nodes import place_of
-from pyaccount.document.overrides import is_override
 from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
+from pyaccount.reading.nodes import place_of
+from pyaccount.reading.overrides import is_override
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document

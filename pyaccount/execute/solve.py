@@ -14,7 +14,6 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import NOISE_BLANKS
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.errors import DocumentError, NumericsError, path_text
@@ -25,6 +24,7 @@ from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import multipliers_of_blank
+from pyaccount.reading.fields import NOISE_BLANKS
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:

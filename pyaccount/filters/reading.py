@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyaccount.document.fields import listed
 from pyaccount.document.mechanisms.stated import WAYS
-from pyaccount.document.numerals import parse_number
-from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS, Range
-from pyaccount.document.spelling import nearest_value
+from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS
 from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.filters.base import Filter
 from pyaccount.filters.basic import BasicFilter
 from pyaccount.filters.gaussian import GaussianFilter
 from pyaccount.filters.renyi import ConcentratedFilter, RenyiFilter
+from pyaccount.reading.fields import listed
+from pyaccount.reading.numerals import parse_number
+from pyaccount.reading.range import Range
+from pyaccount.reading.spelling import nearest_value
 
 #: The keys of each kind of filter, by the key that states it.
 FILTERS: dict[str, tuple[str, ...]] = {

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.reading import given_certificate
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.required_signatures import RequiredSignatures, required_signatures_of, too_easy, without_limit
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Place, Table
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation, Envelope
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.reading import Read
     from pyaccount.document.document import Document
-    from pyaccount.document.sources import Handed
     from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof
     from pyaccount.ledger import Ledger
+    from pyaccount.reading.sources import Handed
 
 FilePath = str | os.PathLike[str]
 

@@ -11,16 +11,16 @@ from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import Difference, Terms, differences
 from pyaccount.gate.verification import Verification
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Place, Table
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.document.sources import Folders
+    from pyaccount.reading.sources import Folders
 
 #: The versions on which digits depend.
 _COMPUTED_BY = ("pyaccount", "core")

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation
     from pyaccount.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.document.sources import Source
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.ledger import Ledger
+    from pyaccount.reading.sources import Source
 
 
 def verify(  # noqa: PLR0913 - what is verified, and with what

@@ -25,7 +25,7 @@ from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation
-    from pyaccount.document.sources import Folders
+    from pyaccount.reading.sources import Folders
 
 
 @dataclass(frozen=True, slots=True)

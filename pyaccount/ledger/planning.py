@@ -18,12 +18,12 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.resting import rests_on
-from pyaccount.document.sources import Handed
 from pyaccount.errors import DocumentError, LedgerError, Problem
 from pyaccount.ledger.events import hash_of
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.reading.sources import Handed
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body

@@ -14,10 +14,10 @@ from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.fields import Solve
     from pyaccount.document.sections import Privacy
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.reading.fields import Solve
 
 N = TypeVar("N", bound=float)
 

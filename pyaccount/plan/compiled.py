@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import NOISE_BLANKS
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
@@ -15,6 +14,7 @@ from pyaccount.plan.own_probabilities import strata_of
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
+from pyaccount.reading.fields import NOISE_BLANKS
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import shortest
 

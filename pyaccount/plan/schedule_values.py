@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount.document.document import Document
-    from pyaccount.document.ranges import Range
     from pyaccount.document.schedules import Schedule, Scheduled
     from pyaccount.document.views import Body
     from pyaccount.errors import Path as DocumentPath
     from pyaccount.files import InsideFile
+    from pyaccount.reading.range import Range
 
     Vector = NDArray[np.float64]
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.compared import FailedRecord, Why, is_certificate, row_of
 from pyaccount.certificate.comparison import Comparison
-from pyaccount.document.sources import Folders, Handed
 from pyaccount.errors import DocumentError, DomainError, PyaccountError
+from pyaccount.reading.sources import Folders, Handed
 from pyaccount.running.plan import Plan, compile_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyaccount.document.document import Document
-    from pyaccount.document.overrides import Overrides
     from pyaccount.execute.progress import Report
+    from pyaccount.reading.overrides import Overrides
 
 
 def comparable(

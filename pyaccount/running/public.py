@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate.comparison import Comparison
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.document.amplification import Amplification
-    from pyaccount.document.overrides import Overrides
-    from pyaccount.document.sources import Source
+    from pyaccount.reading.overrides import Overrides
+    from pyaccount.reading.sources import Source
     from pyaccount.running.plan import Plan
     from pyaccount.store import Store
 
@@ -280,8 +280,8 @@ def compare(
     Before any work, raises `TypeError` for one document instead of a list, `DocumentError` for wrong documents and
     `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
     """
-    from pyaccount.document.overrides import listed_overrides
     from pyaccount.execute.progress import reported
+    from pyaccount.reading.overrides import listed_overrides
     from pyaccount.running.compare import comparable
     from pyaccount.running.compare import compare as compute
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pyaccount.document.document import Document
-    from pyaccount.document.overrides import Overrides
-    from pyaccount.document.sources import Source
+    from pyaccount.reading.overrides import Overrides
+    from pyaccount.reading.sources import Source
     from pyaccount.store import Store
     from pyaccount.sweeping import Sweep
 

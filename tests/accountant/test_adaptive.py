@@ -12,9 +12,9 @@ import oracle
 import pytest
 
 from pyaccount import Accountant, DocumentError
-from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import DomainError, StateError
 from pyaccount.filters.choosing import largest_mu
+from pyaccount.reading.canonical import sha256_of
 
 POISSON: dict[str, Any] = {"noise_multiplier": 1.0, "sampling_probability": 0.01}
 

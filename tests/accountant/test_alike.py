@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from pyaccount import Accountant
 from pyaccount.accountant import alike, ledger
-from pyaccount.document.nodes import MOST_NODES
 from pyaccount.document.ranges import PHASES
+from pyaccount.reading.nodes import MOST_NODES
 
 DELTA = 1e-5
 

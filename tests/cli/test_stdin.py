@@ -13,7 +13,7 @@ import pytest
 from places import CERTIFICATES, EXAMPLES, ROOT
 
 from pyaccount import cli
-from pyaccount.document.files import LARGEST_FILE
+from pyaccount.reading.files import LARGEST_FILE
 
 EXAMPLE = EXAMPLES / "check-a-claim.yaml"
 TEXT = EXAMPLE.read_bytes()

@@ -14,7 +14,7 @@ from confined_files import DOCUMENT, INSIDE, OUTSIDE, named, two_folders
 
 import pyaccount
 from pyaccount import cli, files
-from pyaccount.document.canonical import sha256_of
+from pyaccount.reading.canonical import sha256_of
 
 ROWS = "1,0,0\n.5,1,0\n.25,.5,1\n"
 

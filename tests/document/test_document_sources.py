@@ -13,11 +13,11 @@ import pytest
 from document_samples import BASE, PHASED, edited, load_text, problems_of, written
 
 from pyaccount.document.document import Document
-from pyaccount.document.fields import SOLVE
 from pyaccount.document.loading import load
 from pyaccount.document.matrices import Identity
 from pyaccount.document.sections import Accounting
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading.fields import SOLVE
 
 MAPPING: dict[str, Any] = {
     "pyaccount": 1,

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from document_samples import BASE, Found, edited, found, load_text, problems_of, written
 
-from pyaccount.document import nodes, reader
 from pyaccount.document.loading import load
-from pyaccount.document.numerals import parse_duration, parse_scalar
+from pyaccount.reading import nodes, reader
+from pyaccount.reading.numerals import parse_duration, parse_scalar
 
 LOADERS = [loader for loader in (getattr(yaml, "CSafeLoader", None), yaml.SafeLoader) if loader is not None]
 

@@ -13,8 +13,8 @@ from plain_documents import document
 
 import pyaccount
 from pyaccount.document import amplification, data_set, models, policy, sweeps
-from pyaccount.document.kinds import Section
 from pyaccount.document.schedules import ScheduleFile
+from pyaccount.reading.kinds import Section
 
 #: The modules that read documents; with them every section is known. A policy without a limit limits nothing, and its verdict
 #: says so; data sets say what they protect in every status of their ledger.

@@ -14,9 +14,6 @@ import pytest
 from plain_documents import document
 
 import pyaccount
-from pyaccount.document import numerals, unknown_kinds
-from pyaccount.document.fields import Choice
-from pyaccount.document.kinds import Kinds
 from pyaccount.document.matrices import MATRICES
 from pyaccount.document.mechanisms import MECHANISMS
 from pyaccount.document.models import SingleDocument
@@ -24,11 +21,14 @@ from pyaccount.document.noise import AnyNoise
 from pyaccount.document.samplers import SAMPLERS
 from pyaccount.document.selection import RUNS
 from pyaccount.document.shape import leaves, reader_of
-from pyaccount.document.spelling import ABSOLUTE_NOISES, FIELD_ALIASES, FOREIGN_KEYS, VALUE_ALIASES, nearest_value
 from pyaccount.document.validation import _also_called
-from pyaccount.document.whole_batch import OF_ONE_RANK
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading import numerals, unknown_kinds
+from pyaccount.reading.fields import Choice
+from pyaccount.reading.kinds import Kinds
+from pyaccount.reading.spelling import ABSOLUTE_NOISES, FIELD_ALIASES, FOREIGN_KEYS, VALUE_ALIASES, nearest_value
+from pyaccount.reading.whole_batch import OF_ONE_RANK
 
 #: Words for a field that are neutral: the number that stands under the word is that of the field.
 FIELDS = {

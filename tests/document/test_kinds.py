@@ -10,12 +10,12 @@ import certificate_oracle
 import pytest
 from places import ROOT
 
-from pyaccount.document.asking import AlsoCalled
-from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
 from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.document.samplers import FIXED_DRAWS, SAMPLERS
-from pyaccount.document.spelling import FIELD_ALIASES, VALUE_ALIASES
+from pyaccount.reading.asking import AlsoCalled
+from pyaccount.reading.kinds import Kinds, word_of
+from pyaccount.reading.spelling import FIELD_ALIASES, VALUE_ALIASES
 
 ROOMS = sorted(path.name for path in (ROOT / "pyaccount").iterdir() if (path / "__init__.py").exists())
 KINDS = {kind.__name__ for kind in (*SAMPLERS, *MATRICES, Gaussian, Laplace)}

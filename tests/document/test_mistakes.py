@@ -12,10 +12,10 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.document import reader
 from pyaccount.document.loading import load_written
-from pyaccount.document.numerals import meant, parse_number
-from pyaccount.document.spelling import FOREIGN_KEYS
+from pyaccount.reading import reader
+from pyaccount.reading.numerals import meant, parse_number
+from pyaccount.reading.spelling import FOREIGN_KEYS
 
 VALID = """\
 pyaccount: 1

@@ -10,9 +10,10 @@ from oracle import gaussian_delta, gaussian_epsilon
 from plain_documents import document, one_step
 
 import pyaccount
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
+from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import DomainError
 from pyaccount.execute import Engine, Question
+from pyaccount.reading.range import spelled_bound
 
 
 def exact_epsilon(sigma: float, delta: float) -> mp.mpf:

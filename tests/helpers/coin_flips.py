@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Number
-from pyaccount.document.ranges import Range
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Number
+from pyaccount.reading.range import Range
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class CoinFlips(SamplerKind):

@@ -23,6 +23,7 @@ TESTS = ROOT / "tests"
 ROOMS = (
     *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms", "pages", "independent"),
     *(
+        "reading",
         "document",
         "arguments",
         "risk",

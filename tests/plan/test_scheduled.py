@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pyaccount
-from pyaccount.document.ranges import Range
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan import alike
+from pyaccount.reading.range import Range
 
 NOISES = [1.5, 0.9, 1.2, 0.9, 2.0, 1.5, 0.9]
 

@@ -36,7 +36,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
+from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.pages.page import (
     Alert,
@@ -62,6 +62,7 @@ from pyaccount.pages.page import (
     every_digit,
     exact,
 )
+from pyaccount.reading.range import spelled_bound
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.kinds import Kinds
 from pyaccount.document.matrices.banded_inverse import BandedInverse
 from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
 from pyaccount.document.matrices.base import MatrixKind
@@ -19,7 +18,8 @@ from pyaccount.document.matrices.identity import Identity
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 from pyaccount.document.matrices.toeplitz import Toeplitz
 from pyaccount.document.matrices.tree import Tree
-from pyaccount.document.unknown_kinds import MATRICES as REFUSED
+from pyaccount.reading.kinds import Kinds
+from pyaccount.reading.unknown_kinds import MATRICES as REFUSED
 
 __all__ = [
     "BLT",

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Items, Number
 from pyaccount.document.matrices.base import ASKED_BANDS, CALLED_BANDS, NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BANDS, COEFFICIENTS, SIGNED_COEFFICIENT
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class BandedInverse(FullColumn):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Choose, Flag, Number
-from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Choose, Flag, Number
+from pyaccount.reading.kinds import Kind
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 ASKED_BANDS = Asked(
     "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import Asked
-from pyaccount.document.fields import Choice, Items, Number
 from pyaccount.document.matrices.base import NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BUFFERS, BUFFERS_LISTED, COEFFICIENT, DECAY
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import Asked
+from pyaccount.reading.fields import Choice, Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class BLT(FullColumn):

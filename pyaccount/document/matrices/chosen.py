@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pyaccount.document.fields import ChoiceOfKinds, Choose
-from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
+from pyaccount.reading.fields import ChoiceOfKinds, Choose
+from pyaccount.reading.kinds import Kinds, word_of
 
 #: The kinds that are described by a number of bands.
 ALTERNATIVES = Kinds("matrix", (BandedSquareRoot, OptimalToeplitz))

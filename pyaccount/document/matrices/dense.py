@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Text
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import FILE_LENGTH
+from pyaccount.reading.fields import Text
 
 
 class Dense(MatrixKind):

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Choice
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
+from pyaccount.reading.fields import Choice
 
 
 class OptimalToeplitz(MatrixKind):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled
-from pyaccount.document.fields import Items, Number
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled
+from pyaccount.reading.fields import Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class Toeplitz(MatrixKind):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Choice, Number
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import TREE_ROUNDS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Choice, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 ESTIMATIONS = ("honest", "efficient")
 

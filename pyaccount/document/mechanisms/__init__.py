@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.kinds import Kinds
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.mechanisms.discrete_gaussian import DiscreteGaussian
 from pyaccount.document.mechanisms.discrete_laplace import DiscreteLaplace
@@ -21,7 +20,8 @@ from pyaccount.document.mechanisms.permute_and_flip import PermuteAndFlip
 from pyaccount.document.mechanisms.randomized_response import RandomizedResponse
 from pyaccount.document.mechanisms.report_noisy_max import ReportNoisyMax
 from pyaccount.document.mechanisms.stated import Stated
-from pyaccount.document.unknown_kinds import MECHANISMS as REFUSED
+from pyaccount.reading.kinds import Kinds
+from pyaccount.reading.unknown_kinds import MECHANISMS as REFUSED
 
 __all__ = [
     "MECHANISMS",

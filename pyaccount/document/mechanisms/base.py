@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from pyaccount.document.fields import Flag, Number
-from pyaccount.document.kinds import Kind
 from pyaccount.document.noise import Release
 from pyaccount.document.ranges import MECHANISM_EPSILON, MOVED, SCALE, SENSITIVITY
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Flag, Number
+from pyaccount.reading.kinds import Kind
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class MechanismKind(Kind):

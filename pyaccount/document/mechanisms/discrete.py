@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
 from pyaccount.document.mechanisms.base import MOVED_TEXT, SENSITIVITY_TEXT, MechanismKind, Moved, Sensitivity
 from pyaccount.document.ranges import SCALE, SHIFT
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class OnLattice(MechanismKind):

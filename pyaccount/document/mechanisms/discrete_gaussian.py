@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
+from pyaccount.reading.fields import Number
 
 _UNSOLVED = (
     "no search is implemented for discrete Gaussian noise, because it is not proven that more of it is always more private: "

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
+from pyaccount.reading.fields import Number, Solve
 
 
 class DiscreteLaplace(OnLattice):

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.base import MechanismKind, Sensitivity
 from pyaccount.document.ranges import SCALE
+from pyaccount.reading.fields import Number, Solve
 
 
 class GaussianMechanism(MechanismKind):

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.base import (
     MOVED_TEXT,
     SENSITIVITY_TEXT,
@@ -16,6 +15,7 @@ from pyaccount.document.mechanisms.base import (
     Sensitivity,
 )
 from pyaccount.document.ranges import SCALE
+from pyaccount.reading.fields import Number, Solve
 
 
 class LaplaceMechanism(MechanismKind):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Items, Number, Solve
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, SCALE
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Items, Number, Solve
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 #: How far the sum of the probabilities may be from 1; they are divided by it.
 _WITHIN = 1e-9

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Choice, Number
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
+from pyaccount.reading.fields import Choice, Number
 
 WhoseAnswer = Literal["each-record", "once"]
 EmptyRecord = Literal["one-of-the-values", "uniform"]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Choice
 from pyaccount.document.mechanisms.base import Selection
+from pyaccount.reading.fields import Choice
 
 MaxNoise = Literal["gumbel", "exponential", "laplace"]
 

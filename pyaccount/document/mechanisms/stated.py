@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
 
-from pyaccount.document.fields import Choice, Flag, Items, Number
-from pyaccount.document.kinds import Section
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS
 from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem
+from pyaccount.reading.fields import Choice, Flag, Items, Number
+from pyaccount.reading.kinds import Section
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class StatedGuarantee(Section):

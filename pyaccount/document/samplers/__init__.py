@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.samplers.b_min_sep import BMinSep
 from pyaccount.document.samplers.balls_in_bins import BallsInBins
 from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
@@ -22,7 +21,8 @@ from pyaccount.document.samplers.poisson import Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
 from pyaccount.document.samplers.with_replacement import WithReplacement
-from pyaccount.document.unknown_kinds import SAMPLERS as REFUSED
+from pyaccount.reading.kinds import Kinds, word_of
+from pyaccount.reading.unknown_kinds import SAMPLERS as REFUSED
 
 __all__ = [
     "FIXED_DRAWS",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled
-from pyaccount.document.fields import Choice
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, SpacedByRate
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled
+from pyaccount.reading.fields import Choice
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class BMinSep(SpacedByRate):

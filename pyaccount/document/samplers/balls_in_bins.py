@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Path, Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import SOLVE, Choose, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class BallsInBins(Truncatable):

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pyaccount.document.epochs import epochs_of, epochs_text, exactly
-from pyaccount.document.fields import SOLVE, Choose, Number
-from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
 from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem
+from pyaccount.reading.fields import SOLVE, Choose, Number
+from pyaccount.reading.kinds import Kind
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class SamplerKind(Kind):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import Asked
-from pyaccount.document.fields import Choice, Choose, Number
 from pyaccount.document.ranges import PARTITIONS
 from pyaccount.document.samplers.spaced import CHOSEN, SpacedByRate
+from pyaccount.reading.asking import Asked
+from pyaccount.reading.fields import Choice, Choose, Number
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.epochs import exactly
-from pyaccount.document.fields import SOLVE, Number
 from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import SOLVE, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class Deterministic(SamplerKind):

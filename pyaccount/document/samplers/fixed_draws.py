@@ -13,7 +13,7 @@ from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 # The maximum distance between a rate times the data set's size and a whole number, whatever that size, and the relative
 # rounding error of the product, which is added to it.

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Number
 from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
 from pyaccount.document.samplers.fixed_draws import Repeating
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class TwoStages(Repeating):

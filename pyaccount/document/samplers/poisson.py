@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
 from pyaccount.document.ranges import DRAWS_PER_ITERATION
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.stated import number_or_none, stated_rates
+from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Number
 from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 
 class RandomAllocation(SamplerKind):

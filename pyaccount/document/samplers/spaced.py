@@ -9,17 +9,17 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Choose, Number
 from pyaccount.document.fitting import largest_rate
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Choose, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")

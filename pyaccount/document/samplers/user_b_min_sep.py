@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Choice, Number
 from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem
+from pyaccount.reading.asking import AlsoCalled, Asked
+from pyaccount.reading.fields import Choice, Number
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.document.written import Written
+    from pyaccount.reading.written import Written
 
 _ATTRIBUTIONS = {"single": "each record belongs to one user", "shared": "a record may belong to several users"}
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from pyaccount.document import mechanisms as kinds
-from pyaccount.document.kinds import Section
 from pyaccount.plan.mechanisms import additive, mixture, randomized_response, selections, stated
 from pyaccount.plan.mechanisms.base import MechanismPlan
+from pyaccount.reading.kinds import Section
 
 #: The plan object of each class of mechanisms.
 PLANS: dict[type[Section], MechanismPlan[Any]] = {

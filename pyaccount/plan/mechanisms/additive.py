@@ -27,9 +27,9 @@ from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.fields import Solve
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.reading.fields import Solve
 
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)

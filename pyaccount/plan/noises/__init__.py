@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document.kinds import Section
 from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.errors import DocumentError
 from pyaccount.plan import mechanisms
@@ -24,6 +23,7 @@ from pyaccount.plan.rounds import combine, in_turn, repeated, worst_of
 from pyaccount.plan.scheduled_rounds import composed
 from pyaccount.plan.selection import selected
 from pyaccount.plan.units import draw_may_show
+from pyaccount.reading.kinds import Section
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from pyaccount.document.canonical import integral, sha256_of
-from pyaccount.document.nodes import Node, Table, find, located
 from pyaccount.errors import Path, Problem
 from pyaccount.forks import cached_property
+from pyaccount.reading.canonical import integral, sha256_of
+from pyaccount.reading.nodes import Node, Table, find, located
 
 
 class Written:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable
 
-from pyaccount.document.typography import plain_text
+from pyaccount.reading.typography import plain_text
 
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import yaml
 
-from pyaccount.document.typography import UNSEEN, character_name, instead
 from pyaccount.errors import shortened
+from pyaccount.reading.typography import UNSEEN, character_name, instead
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _KEY = r"[\w-]+"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from pyaccount.document.unknown_kinds import WEIGHTED
-from pyaccount.document.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 from pyaccount.errors import Path
+from pyaccount.reading.unknown_kinds import WEIGHTED
+from pyaccount.reading.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 
 #: Other libraries' words for the noise itself, which is not in units of the clip norm. Whoever copies such a number where the
 #: clip norm is above 1 states too much noise.

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pyaccount.document import numerals
-from pyaccount.document.nodes import REPORTED
-from pyaccount.document.ranges import Range
-from pyaccount.document.spelling import nearest_value
+from pyaccount.reading import numerals
+from pyaccount.reading.nodes import REPORTED
+from pyaccount.reading.range import Range
+from pyaccount.reading.spelling import nearest_value
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 import yaml
 
-from pyaccount.document import numerals
-from pyaccount.document.mistakes import explained
-from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
 from pyaccount.errors import DocumentError, Path, Problem, quoted
+from pyaccount.reading import numerals
+from pyaccount.reading.mistakes import explained
+from pyaccount.reading.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
 
 #: The parser of libyaml if PyYAML has it, as every wheel does; otherwise the slower one in Python.
 LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

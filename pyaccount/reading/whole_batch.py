@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyaccount.document import numerals
+from pyaccount.reading import numerals
 
 #: Names in other libraries, in lower case with underscores: of the number of ranks, of the number of micro-batches in a
 #: step, of the batch of one rank or micro-batch, and of a batch.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyaccount.document.nodes import DEEPEST, MOST_NODES, Listing, Node, Place, Scalar, Table, too_large
 from pyaccount.errors import DocumentError, Path, Problem, quoted
+from pyaccount.reading.nodes import DEEPEST, MOST_NODES, Listing, Node, Place, Scalar, Table, too_large
 
 
 def from_value(value: object, place: Place) -> tuple[Node, list[Problem]]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Node, Place, Scalar
-from pyaccount.document.written import Written
 from pyaccount.errors import Problem
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Node, Place, Scalar
+from pyaccount.reading.written import Written
 
 #: What a document is read from: the path of a YAML file, or a mapping.
 Source = str | os.PathLike[str] | Mapping[str, Any]
@@ -38,8 +38,8 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.document.files import decoded, read_file  # imported here because mappings do not need them
-    from pyaccount.document.reader import read_tree
+    from pyaccount.reading.files import decoded, read_file  # imported here because mappings do not need them
+    from pyaccount.reading.reader import read_tree
 
     if isinstance(source, Handed):
         file, text = source.name, decoded(source.name, source.data)

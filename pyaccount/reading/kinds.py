@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from pyaccount.document.fields import SOLVE, JsonSchema, listed, refuse, wrong_type
-from pyaccount.document.nodes import REPORTED
-from pyaccount.document.spelling import nearest_value
-from pyaccount.document.unknown_kinds import ALIASES
 from pyaccount.forks import cached_property
+from pyaccount.reading.fields import SOLVE, JsonSchema, listed, refuse, wrong_type
+from pyaccount.reading.nodes import REPORTED
+from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.unknown_kinds import ALIASES
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from pyaccount.document.spelling import nearest
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading.spelling import nearest
 
 #: The maximum size of a document in bytes, far above that of any document that a person writes.
 LARGEST_FILE = 1 << 20

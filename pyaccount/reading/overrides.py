@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, find, plain_value, replaced
-from pyaccount.document.reader import read_tree
 from pyaccount.errors import DocumentError, Path, Problem, path_text, quoted, shortened
+from pyaccount.reading.foreign import from_value
+from pyaccount.reading.nodes import Listing, Node, Place, Scalar, Table, child, find, plain_value, replaced
+from pyaccount.reading.reader import read_tree
 
 Override = str | tuple[str, object]
 #: The type of an argument with overrides: `{"privacy.epsilon": 4}`, or a list.
