@@ -1,7 +1,17 @@
 """pyaccount: a differential-privacy accountant.
 
-`load` reads a mechanism document, `compile` plans its analysis, `certify` does both and runs the plan; a `Certificate` comes
-out. See the README for the document language.
+The common question, how much noise DP-SGD needs, or what ε it has, takes one line:
+
+```python
+import pyaccount
+
+pyaccount.dp_sgd(epsilon=8, delta=1e-5, sampling_probability=0.01, iterations=2000).noise_multiplier
+pyaccount.dp_sgd(noise_multiplier=1, delta=1e-5, sampling_probability=0.01, iterations=2000).epsilon
+```
+
+Everything else is a mechanism document, with one blank in it (`"solve"`), which `certify` computes: `help(pyaccount.certify)`.
+`load` reads a document, `compile` plans its analysis, `certify` does both and runs the plan; a `Certificate` comes out. `check`
+compares certificates with limits, `verify` recomputes them, `compose` joins them. The README has the document language.
 """
 
 from __future__ import annotations
@@ -48,6 +58,7 @@ if TYPE_CHECKING:
     from pyaccount.gate.verification import Verification
     from pyaccount.ledger import Ledger
     from pyaccount.running import Plan
+    from pyaccount.running.dp_sgd import dp_bandmf, dp_sgd
     from pyaccount.running.public import amplify, certify, certify_async, compare, compile, compose, load, matrix
     from pyaccount.store import Store
     from pyaccount.sweeping import Sweep
@@ -102,6 +113,8 @@ __all__ = [
     "compare",
     "compile",
     "compose",
+    "dp_bandmf",
+    "dp_sgd",
     "load",
     "matrix",
     "prepare",
@@ -142,6 +155,7 @@ _HOMES = {
         ("amplify", "certify", "certify_async", "compare", "compile", "compose", "load", "matrix"),
         "pyaccount.running.public",
     ),
+    **dict.fromkeys(("dp_bandmf", "dp_sgd"), "pyaccount.running.dp_sgd"),
     **{name: "pyaccount.errors" for name in __all__ if name == "Problem" or name.endswith("Error")},
 }
 

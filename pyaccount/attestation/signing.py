@@ -45,6 +45,13 @@ def attest(
     `docs/attestations.md` explains what a signature means. Raises `CertificateError` if this is not a certificate,
     `AttestationError` if its claim does not hold, if it contradicts itself, or if signing failed, `DomainError` and
     `MissingExtraError`.
+
+    ```python
+    import pyaccount
+
+    attestation = pyaccount.attest("training.cert.json", ["model.safetensors"], "release.key")
+    attestation.save("training.intoto.json")
+    ```
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")

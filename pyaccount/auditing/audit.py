@@ -82,6 +82,12 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
 
     `docs/auditing.md` explains how canaries are drawn. The result is true if the scores are consistent with the certificate,
     which proves nothing. Raises `CertificateError`, `TableError` and `DomainError`.
+
+    ```python
+    import pyaccount
+
+    print(pyaccount.audit("training.cert.json", "examples/canaries.csv").to_text())
+    ```
     """
     confidence = number_of("confidence", confidence, "greater than 0 and less than 1", 5e-324, 1.0)
     seed = whole_of("seed", seed, SEED)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
+    from pyaccount.certificate.model import Solved
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.execute.engine import Answer, Question
@@ -230,6 +231,22 @@ class Certificate(Readable):
     def noise_multiplier(self) -> float | None:
         """σ in units of the clip norm; None if it differs between phases."""
         return self.data.noise_multiplier
+
+    @property
+    def solved(self) -> Solved | None:
+        """What was computed for the document's blank: its `path` and its `value`; None for a claim."""
+        return self.data.solved
+
+    @property
+    def iterations(self) -> int | None:
+        """The number of iterations of one run; None if it differs between phases."""
+        first, *further = (phase.iterations for phase in self.data.phases)
+        return None if any(one != first for one in further) else first
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true of the training run; the guarantee holds only then."""
+        return tuple(self.data.assumptions)
 
     @property
     def holds(self) -> bool:

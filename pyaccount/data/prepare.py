@@ -128,6 +128,13 @@ def prepare(  # noqa: PLR0913 - a table and options
 
     `docs/users.md` explains the arguments. The result is not a private statistic. Raises `TableError` for wrong rows,
     `DomainError` for wrong arguments, `DocumentError` if the document with these values is refused, and `MissingExtraError`.
+
+    ```python
+    import pyaccount
+
+    prepared = pyaccount.prepare("examples/authors.csv", records_per_user=2)
+    print(prepared.to_yaml())
+    ```
     """
     loaded = None if document is None else load(document, overrides=overrides)
     limit = whole_of("records_per_user", records_per_user, RECORDS_PER_USER)

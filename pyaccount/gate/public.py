@@ -48,6 +48,13 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     Returns the result, which is true if the certificate agrees. Raises `AttestationError` if the signature or the subjects do
     not match, `CertificateError` if the source is not a certificate, `DomainError` for arguments that do not belong together,
     and otherwise as `certify`.
+
+    ```python
+    import pyaccount
+
+    if not pyaccount.verify("training.cert.json"):
+        print("the certificate says something else than this version computes")
+    ```
     """
     from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.errors import DomainError
@@ -106,6 +113,14 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     Returns the verdict, which is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`. A file that
     is not a certificate fails. Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or
     subjects cannot be read, or if a limit or the subjects are missing, and `CertificateError` if no certificate is given.
+
+    ```python
+    import pyaccount
+
+    verdict = pyaccount.check("training.cert.json", max_epsilon=8, max_delta=1e-5)
+    if not verdict:
+        print(verdict.to_text())
+    ```
     """
     from pyaccount.gate.check import check as judge
 

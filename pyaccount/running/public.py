@@ -50,6 +50,13 @@ def load(
     Returns a `Document`; of a document of kind amplification an `Amplification`, which type checkers see as `Any`, because only
     the content of the source says which it is. Raises `DocumentError`, with every problem and its line and column, and
     `TypeError` if the source has another type.
+
+    ```python
+    import pyaccount
+
+    document = pyaccount.load("examples/cifar10-dp-sgd.yaml", overrides={"privacy.epsilon": 4})
+    print(document.name, document.privacy.epsilon)
+    ```
     """
     return load_any(source, overrides=overrides, folders=folders)
 
@@ -59,6 +66,14 @@ def compile(source: Source | Document | Amplification) -> Plan | Any:
 
     Matrices and sensitivities are computed; ε, δ and the blank are not. Returns a `Plan`; of a document of kind amplification a
     plan that has `page` and `run` too. Raises `DocumentError` for a document that no theorem covers.
+
+    ```python
+    import pyaccount
+
+    plan = pyaccount.compile("examples/cifar10-dp-sgd.yaml")
+    print(plan.to_text())
+    certificate = plan.run()
+    ```
     """
     document = load_any(source)
     if isinstance(document, Document):
@@ -96,6 +111,23 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     this machine, and which type checkers see as `Any`. There is no partial certificate: at the time limit `LimitError` is
     raised. Raises `DocumentError` also for a target that nothing reaches, `DomainError` for a wrong argument, `NumericsError`;
     Ctrl-C raises `KeyboardInterrupt`.
+
+    ```python
+    import pyaccount
+
+    certificate = pyaccount.certify(
+        {
+            "pyaccount": 1,
+            "name": "my training run",
+            "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+            "training": {"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 2000},
+            "sampler": {"kind": "poisson"},
+            "noise": {"multiplier": 1.0},
+        }
+    )
+    print(certificate.epsilon, certificate.statement)
+    certificate.save("training.cert.json")
+    ```
     """
     from pyaccount.execute.progress import reported  # planning needs no module that runs plans
 
@@ -132,6 +164,14 @@ async def certify_async(  # noqa: PLR0913 - as certify
 
     All calls share the threads of the core, so 32 calls at once take as long as one after another. If a task is cancelled, its
     computation ends within moments, and no other one does. `docs/runs.md` has an example.
+
+    ```python
+    import asyncio
+
+    import pyaccount
+
+    certificate = asyncio.run(pyaccount.certify_async("examples/cifar10-dp-sgd.yaml"))
+    ```
     """
     from pyaccount.running.asynchronous import in_thread
 
@@ -161,6 +201,13 @@ def matrix(
     The arguments are those of `certify`. If the document leaves the matrix open (`choose:`, `optimize_for: sampling`), it is
     chosen and searched for first, as `certify` does with the same seed. Nothing is certified. Raises `DocumentError`, also if
     the number of iterations is the blank, `DomainError`, `LimitError` and `NumericsError`.
+
+    ```python
+    import pyaccount
+
+    described = pyaccount.matrix("examples/unamplified-matrix.yaml")
+    print(described.matrices[0].coefficients[:3])
+    ```
     """
     from pyaccount.execute.progress import reported  # as in `certify`
 
@@ -218,6 +265,13 @@ def compose(  # noqa: PLR0913 - what is composed, and how
     contradicts itself, or that is about one draw; `DocumentError` for a wrong document, for the same document twice, and where no
     bound is implemented; `DomainError` for a wrong argument, and if the sources have different δ and none is given; and the
     errors of `certify`.
+
+    ```python
+    import pyaccount
+
+    joint = pyaccount.compose(["training.cert.json", "examples/check-a-claim.yaml"], name="both", delta=1e-5)
+    print(joint.epsilon, joint.delta)
+    ```
     """
     from pyaccount.composing import joint_document
 
@@ -247,6 +301,12 @@ def amplify(source: Source | Amplification, *, overrides: Overrides = ()) -> Amp
     """Compute how one draw by a sampler changes the guarantee of a mechanism that is run once.
 
     The document is of kind amplification; for other kinds `DocumentError` is raised. `overrides` are as for `load`.
+
+    ```python
+    import pyaccount
+
+    print(pyaccount.amplify("examples/one-draw.yaml").to_text())
+    ```
     """
     from pyaccount.certificate.amplification import amplify as compute
     from pyaccount.document.document import Document
@@ -279,6 +339,12 @@ def compare(
     A document that fails or is stopped is among the `failures` of the comparison, and the others are certified all the same.
     Before any work, raises `TypeError` for one document instead of a list, `DocumentError` for wrong documents and
     `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
+
+    ```python
+    import pyaccount
+
+    print(pyaccount.compare(["examples/cifar10-dp-sgd.yaml", "examples/adaptive-clipping.yaml"]).to_text())
+    ```
     """
     from pyaccount.execute.progress import reported
     from pyaccount.reading.overrides import listed_overrides

@@ -53,6 +53,13 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     Returns a table of the cells. A cell that fails or is stopped is among its `failures`, and the others are certified all the
     same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`
     and `StoreError`; Ctrl-C raises `KeyboardInterrupt`.
+
+    ```python
+    import pyaccount
+
+    cells = pyaccount.sweep("examples/sweeps/epsilon-and-batch.yaml")
+    print(cells.to_text())
+    ```
     """
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides, folders=folders)
     checked_size(grid, most, "most=")
