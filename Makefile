@@ -74,7 +74,7 @@ schemas: build
 
 # Write the reference pages and the pictures of the documentation anew after a change of the models or commands.
 reference: build
-	$(BIN)/python -m pyaccount.reference docs/reference
+	$(BIN)/python .ci/site/reference.py docs/reference
 	$(BIN)/python docs/pictures/samplers.py
 	$(BIN)/python docs/pictures/budgets.py
 

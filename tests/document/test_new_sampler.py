@@ -23,7 +23,9 @@ noise: {multiplier: solve}
 PROGRAM = """\
 import json, sys
 import click
-from pyaccount import reference, schemas
+sys.path.append(sys.argv.pop(1))
+import reference
+from pyaccount import schemas
 from pyaccount.cli.init import init
 from pyaccount.cli.completion import overridable
 from pyaccount.document.loading import load
@@ -99,7 +101,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for number, text in enumerate(texts):
         paths.append(folder / f"{number}.yaml")
         paths[-1].write_text(text, encoding="utf-8")
-    found: dict[str, Any] = json.loads(run_in(extended(folder), PROGRAM, *map(str, paths)))
+    found: dict[str, Any] = json.loads(run_in(extended(folder), PROGRAM, str(ROOT / ".ci" / "site"), *map(str, paths)))
     return found
 
 

@@ -52,7 +52,6 @@ ROOMS = (
         "messages",
         "schemas",
         "cli",
-        "reference",
     ),
     *("__init__", "__main__"),
 )

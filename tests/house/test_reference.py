@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
+from types import SimpleNamespace
 
 import pytest
 from places import ROOT
 
-from pyaccount import cli, errors, reference, schemas
+from pyaccount import cli, errors, schemas
 from pyaccount.errors import SLUGS
 
+reference = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "site" / "reference.py")))
 FOLDER = ROOT / "docs" / "reference"
 
 

@@ -1,6 +1,6 @@
 """The reference pages of the documentation, generated from the models and the commands.
 
-`python -m pyaccount.reference` writes them to the folder `docs/reference/`; a test compares the files with the generated
+`python .ci/site/reference.py docs/reference` writes them; a test compares the files with the generated
 pages. The row of a field describes what its annotation accepts, so no bound or word is repeated here.
 """
 
