@@ -41,7 +41,8 @@ These were tried by hand, each in its own environment. The script does not compu
 - **riskcal 1.5.1** calibrates noise to the risk of attacks. Under Poisson sampling (p = 0.01, n = 2000) it finds σ = 0.8713 for a
   true-positive rate of 0.01 at a false-positive rate of 0.001, and reports a rate of 0.010002 there. This is too little noise: at
   this σ some attack has a rate of at least 0.010275. pyaccount proves 0.0102756 to 0.0102758, and dp_accounting's upper bound is
-  0.010281. pyaccount requires [σ = 0.87796](../examples/attack-budget.yaml).
+  0.010281. pyaccount requires [σ = 0.87796](../examples/attack-budget.yaml). The better number follows from the privacy loss
+  distribution that riskcal builds itself.
 - **PLD_accounting 2.0** (Feldman & Shenfeld, [arXiv:2602.17284](https://arxiv.org/abs/2602.17284)) bounds random allocation from
   both sides. For one of 100 rounds, σ = 1 and δ = 1e-5, ε is in 0.6085 to 0.6357 with its default accuracy, and in 2.4107 to
   2.4954 for 20 times that; pyaccount's intervals [above](#random-allocation) are inside these.

@@ -69,9 +69,7 @@ if TYPE_CHECKING:
     type=limit_words("adjacency"),
     help="The adjacency of the joint guarantee [that of the certificates; replace-one if one of them has it].",
 )
-@click.option(
-    "--repeat", is_flag=True, help="A certificate that is given several times is of a run that took place as often."
-)
+@click.option("--repeat", is_flag=True, help="Count a certificate once for each time it is listed.")
 @click.option(
     "--points",
     type=click.Choice(["profile", "guarantee"]),

@@ -161,7 +161,7 @@ def retire_block(place: str, name: str, data_set: str | None) -> int:
     "--id",
     "identity",
     metavar="ID",
-    help="An identifier of your own, such as that of a job. The same reservation is made once: again, the entry is returned.",
+    help="An identifier of your own, such as that of a job. Makes the call idempotent: a second call returns the existing entry.",
 )
 @format_option("the entry")
 def reserve(

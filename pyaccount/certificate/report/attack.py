@@ -65,9 +65,7 @@ def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
     advantage = at_most(meaning.advantage, "difference of rates", "attack", 4)
     accuracy = at_most(meaning.balanced_accuracy, "probability", "attack", 4)
     rows = [
-        Fact(
-            "advantage", directed(advantage), ("true-positive rate minus false-positive rate, at the attacker's best",)
-        ),
+        Fact("advantage", directed(advantage), ("largest TPR − FPR of any attack",)),
         Fact("balanced accuracy", directed(accuracy), ("share of right answers when both cases are equally likely",)),
     ]
     across = _range(comparison.first_epsilon, comparison.last_epsilon)

@@ -83,7 +83,7 @@ _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|record
 KINDS = {
     "deterministic": "deterministic: proven, with every rounding error included in the bounds",
     "verified": "verified: a randomised test accepted the claim. The probability that it accepts a false claim is included in "
-    "δ. This holds for a run that takes place only if the test accepts",
+    "δ. Start the run only after this test has accepted (it did)",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
 #: How many phases of a long schedule, and of their reductions, are shown at the beginning and at the end.
@@ -569,9 +569,7 @@ def _errors(mse: float, rmse: float, largest: float) -> tuple[Fact, ...]:
 
 
 def _assumptions(data: CertificateModel) -> tuple[Block, ...]:
-    opening = (
-        f"The guarantee is for a run of which all of this is true. Check each point against {_what_is_run(data)[1]}."
-    )
+    opening = f"The guarantee holds only if all of this is true of your run. Check each point against {_what_is_run(data)[1]}."
     return Paragraph((opening,)), Checklist(tuple(data.assumptions))
 
 
