@@ -234,6 +234,71 @@ def test_the_core_has_layers_too() -> None:
     assert upwards == []
 
 
+#: The order of the parts of the core's room `montecarlo`.
+SAMPLING = (
+    *("stream", "value", "weight_bounds", "source", "tilt", "family", "kernels", "truncation", "proposals"),
+    *("claims", "gradients", "simulate", "mod"),
+)
+
+
+def uses_of(program: str) -> set[str]:
+    """Return the paths that a file of the core uses from its own crate, tests apart, by absolute names."""
+    program = re.sub(r"//.*", "", program.split("#[cfg(test)]", maxsplit=1)[0])
+    found: set[str] = set()
+    for stem, names in re.findall(r"\bcrate((?:::\w+)+)(?:::\{([^;]*?)\})?", program):
+        found.update(f"{stem[2:]}::{name}" for name in re.findall(r"\w+", names)) if names else found.add(stem[2:])
+    return found
+
+
+def core_files() -> dict[str, set[str]]:
+    """Return the modules of the core, with the modules that each one uses."""
+    source = ROOT / "rust" / "core" / "src"
+    programs = {}
+    for path in sorted(source.rglob("*.rs")):
+        parts = path.relative_to(source).with_suffix("").parts
+        programs["::".join(parts[:-1] if parts[-1] == "mod" else parts)] = path.read_text(encoding="utf-8")
+    used: dict[str, set[str]] = {}
+    for name, program in programs.items():
+        paths = [path.split("::") for path in uses_of(program)]
+        stems = {"::".join(path[:length]) for path in paths for length in range(1, len(path) + 1)}
+        # A path leads to the longest module in it.
+        found = stems & programs.keys()
+        used[name] = {one for one in found if not any(other.startswith(f"{one}::") for other in found)} - {name}
+    return used
+
+
+def in_circles(used: dict[str, set[str]]) -> list[str]:
+    """Return the names that use themselves by way of others, or lie between two circles."""
+    left = dict(used)
+    while ends := [
+        name for name, below in left.items() if not below & left.keys() or not any(name in b for b in left.values())
+    ]:
+        for name in ends:
+            del left[name]
+    return sorted(left)
+
+
+def test_the_core_has_no_circle_of_files() -> None:
+    assert in_circles(core_files()) == []
+
+
+def test_the_parts_of_sampling_are_layers() -> None:
+    upwards = [
+        f"{name} uses {other}"
+        for name, below in core_files().items()
+        for other in below
+        if name.startswith("montecarlo::") and other.startswith("montecarlo::")
+        if SAMPLING.index(name.split("::")[1]) < SAMPLING.index(other.split("::")[1])
+    ]
+    assert upwards == []
+
+
+def test_a_circle_of_files_is_seen() -> None:
+    program = "use crate::a;\npub(super) use crate::d::{E, f};\n// crate::comment\nfn g() { crate::h::i() }\n"
+    assert uses_of(program + "#[cfg(test)]\nmod tests { use crate::tested; }") == {"a", "d::E", "d::f", "h::i"}
+    assert in_circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c"]
+
+
 def test_every_test_has_its_room() -> None:
     folders = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
     assert folders <= {*ROOMS, *TESTED}

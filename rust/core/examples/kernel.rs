@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pyaccount_core::montecarlo::claims::betting::BetTable;
-use pyaccount_core::montecarlo::gradients::gradient::{simulate_gradient, GradientJob};
+use pyaccount_core::montecarlo::family::{Mechanism, Samples};
+use pyaccount_core::montecarlo::gradients::estimates::GradientJob;
+use pyaccount_core::montecarlo::gradients::gradient::simulate_gradient;
 use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::correlate::Correlator;
 use pyaccount_core::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
-use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
-use pyaccount_core::montecarlo::proposals::drawn::{Part, Proposed};
+use pyaccount_core::montecarlo::proposals::drawn::Part;
 use pyaccount_core::montecarlo::proposals::replicated::Replicated;
-use pyaccount_core::montecarlo::proposals::weight_bounds::Direction;
-use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
+use pyaccount_core::montecarlo::simulate::{simulate, Job};
 use pyaccount_core::montecarlo::source::Source;
-use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
+use pyaccount_core::montecarlo::stream::{Stream, StreamKey, SHARD};
 use pyaccount_core::montecarlo::truncation::truncated::TruncatedKernel;
+use pyaccount_core::montecarlo::weight_bounds::Direction;
 use pyaccount_core::replicas::Replicas;
 use pyaccount_core::run::{pool, Run};
 use pyaccount_core::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
@@ -31,7 +32,7 @@ impl Source for Nothing {
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.clear();
     }
-    fn fill<V: Vector>(&mut self, _: &RenewalKernel, _: usize, _: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {}
+    fn fill<V: Vector>(&mut self, _: &[f64], _: usize, _: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {}
 }
 
 enum Stage<'a> {
@@ -116,12 +117,12 @@ fn main() {
         let kernel = Arc::new(RenewalKernel::new(c.clone(), n, b, p, true).unwrap());
         let [noise, correlation, recursion] = stages(&kernel);
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
-        let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
+        let plain = timed_shards(&Mechanism::from(Arc::clone(&kernel)), p, mean_scale, n);
         println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
         if mean_scale.to_bits() == 1.0f64.to_bits() {
             let near = c.iter().map(|x| 1.001 * x).collect();
             let near = RenewalKernel::new(near, n, b, p, true).unwrap().into();
-            println!("    {}", timed_gradients(&Mechanism::Renewal(Arc::clone(&kernel)), near));
+            println!("    {}", timed_gradients(&Mechanism::from(Arc::clone(&kernel)), near));
         }
         if n == 7200 {
             // A batch has 1793 of 14,745,600 records on average: the limit 2048 truncates rarely, the limit 1793 in
@@ -137,9 +138,9 @@ fn main() {
         let (n, p) = (2000, 0.01 / (1.0 - 0.01 * (b as f64 - 1.0)));
         let kernel = Arc::new(RenewalKernel::new(column(b, sigma), n, b, p, true).unwrap());
         let power =
-            Replicated::new(&Mechanism::Renewal(kernel), Replicas { order, most_busy: None, block }, &Run::default())
+            Replicated::new(&Mechanism::from(kernel), Replicas { order, most_busy: None, block }, &Run::default())
                 .unwrap();
-        let line = timed_samples(&Arc::new(power).into(), Direction::Remove, n);
+        let line = timed_samples(&(Arc::new(power) as Arc<dyn Samples>), Direction::Remove, n);
         println!("n={n} b={b}, power {order}, block {block:?}:{line}");
     }
 }
@@ -203,10 +204,10 @@ fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize
     timed_samples(&proposed, if mean_scale == 0.0 { Direction::Add } else { Direction::Remove }, n)
 }
 
-fn timed_samples(proposed: &Proposed, direction: Direction, n: usize) -> String {
+fn timed_samples(proposed: &Arc<dyn Samples>, direction: Direction, n: usize) -> String {
     let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
-    let parts = vec![Part { proposed: proposed.clone(), runs: 1 }];
+    let parts = vec![Part { proposed: Arc::clone(proposed), runs: 1 }];
     let job = Job { parts, direction, curve: None, tables, edges: None, key };
     let mut line = String::new();
     for threads in [1, 2] {

@@ -20,7 +20,7 @@ impl AddedMean {
     #[staticmethod]
     fn of(mechanism: &Sampled, size: f64) -> PyResult<Option<Self>> {
         let Some(kernel) = mechanism.single() else { return Ok(None) };
-        Ok(Some(Self(Arc::new(CoreMean::new(kernel, size).map_err(raise)?))))
+        Ok(Some(Self(Arc::new(CoreMean::new(&kernel, size).map_err(raise)?))))
     }
 
     /// Returns ln of the factor of e^{E D}, the largest D, and the error of the mean.

@@ -1,6 +1,7 @@
 //! What only tests ask of the core: single evaluations and intermediate draws, kept apart from what the package uses.
 
 use pyaccount_core::montecarlo::simulate::probe;
+use pyaccount_core::montecarlo::stream::Stream;
 use pyaccount_core::montecarlo::value::Bound;
 use pyaccount_core::noise::normals::groups_with;
 use pyaccount_core::pair::discrete::DiscretePair;
@@ -90,7 +91,7 @@ impl Inspection {
         let [(mechanism, 1)] = &sampled.parts[..] else {
             return Err(PyValueError::new_err("batch sizes are of one run of one mechanism"));
         };
-        Ok(mechanism.batch_sizes(stream_key(key), shard))
+        Ok(mechanism.batch_sizes(Stream::new(stream_key(key), shard)))
     }
 
     #[staticmethod]

@@ -351,6 +351,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MOST_LISTED", pyaccount_core::batches::MOST_LISTED)?;
     module.add("MOST_WORK", MOST_WORK)?;
     module.add("MOST_PARTICIPATIONS", MOST_PARTICIPATIONS)?;
-    module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;
+    module.add("MOST_LIKELY", pyaccount_core::montecarlo::family::MOST_LIKELY)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

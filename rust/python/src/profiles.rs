@@ -29,7 +29,7 @@ use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::{Profile as CoreProfile, Reversal};
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::composition::composition;
-use pyaccount_core::pld::masses::Side;
+use pyaccount_core::pld::mesh::Side;
 use pyaccount_core::run::Run;
 use pyo3::prelude::*;
 

@@ -6,24 +6,25 @@ use pyaccount_core::montecarlo::claims::betting::{BetTable, ShardSums};
 use pyaccount_core::montecarlo::claims::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::claims::histogram::Edges;
 use pyaccount_core::montecarlo::claims::linear::{added_bounds, AddedBounds};
-use pyaccount_core::montecarlo::gradients::gradient::{simulate_gradient, GradientJob};
+use pyaccount_core::montecarlo::family::Mechanism;
+use pyaccount_core::montecarlo::gradients::estimates::GradientJob;
+use pyaccount_core::montecarlo::gradients::gradient::simulate_gradient;
 use pyaccount_core::montecarlo::kernels::allocation::AllocationKernel;
 use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::kernels::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::kernels::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::proposals::drawn::{
     generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
 };
 use pyaccount_core::montecarlo::proposals::replicated::{Replicated, NO_CHAIN};
-use pyaccount_core::montecarlo::proposals::weight_bounds::Direction;
-use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
-use pyaccount_core::montecarlo::stream::StreamKey;
+use pyaccount_core::montecarlo::simulate::{simulate, Job};
+use pyaccount_core::montecarlo::stream::{StreamKey, SHARD};
 use pyaccount_core::montecarlo::truncation::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
+use pyaccount_core::montecarlo::weight_bounds::Direction;
 use pyaccount_core::replicas::{Replicas, GAP};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
@@ -118,6 +119,16 @@ type Shared = (u32, Vec<f64>, f64);
 /// Returns the key of a stream from its seed, purpose, candidate and direction.
 pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
     StreamKey { seed, purpose, candidate, direction }
+}
+
+/// Returns the kernel of single records in rounds, under b-min-sep sampling or from a random part.
+fn of_rounds(mechanism: &Mechanism) -> Option<Arc<RenewalKernel>> {
+    mechanism.kernel::<RenewalKernel>().filter(|kernel| kernel.law().records() == 1)
+}
+
+/// Returns the kernel of single records under b-min-sep sampling.
+fn single_records(mechanism: &Mechanism) -> Option<Arc<RenewalKernel>> {
+    of_rounds(mechanism).filter(|kernel| !kernel.law().phased)
 }
 
 fn table((epsilon, weight_bound, bets): Bets) -> BetTable {
@@ -220,21 +231,21 @@ impl Sampled {
     }
 
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
-        let truncated = match &self.parts[..] {
-            [(Mechanism::Renewal(kernel), 1)] => {
-                TruncatedKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
-            }
-            [(Mechanism::Bins(kernel), 1)] => {
-                TruncatedBinsKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
-            }
-            _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
+        let refused = PyValueError::new_err("only one run of one sampler of records has truncated batches");
+        let [(mechanism, 1)] = &self.parts[..] else { return Err(refused) };
+        let truncated = if let Some(kernel) = mechanism.kernel() {
+            TruncatedKernel::new(kernel, dataset_size, limit).map(Mechanism::from)
+        } else if let Some(kernel) = mechanism.kernel() {
+            TruncatedBinsKernel::new(kernel, dataset_size, limit).map(Mechanism::from)
+        } else {
+            return Err(refused);
         };
         truncated.map(|mechanism| vec![(mechanism, 1)].into()).map_err(raise)
     }
 
     #[getter]
     fn of_single_records(&self) -> bool {
-        self.parts.iter().all(|(mechanism, _)| mechanism.of_single_records().is_some())
+        self.parts.iter().all(|(mechanism, _)| single_records(mechanism).is_some())
     }
 
     #[getter]
@@ -472,7 +483,7 @@ impl Sampled {
     #[allow(clippy::needless_pass_by_value)] // as it comes from Python
     fn added_bounds(&self, tilt: f64, epsilons: Vec<f64>) -> Option<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.parts[..] else { return None };
-        let bounds = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
+        let bounds = added_bounds(&*single_records(mechanism)?, tilt, &epsilons);
         Some(bounds.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
     }
 
@@ -529,9 +540,9 @@ impl Sampled {
     }
 
     /// Returns the kernel if there is one mechanism of single records, run once.
-    pub fn single(&self) -> Option<&Arc<RenewalKernel>> {
+    pub fn single(&self) -> Option<Arc<RenewalKernel>> {
         match &self.parts[..] {
-            [(mechanism, 1)] => mechanism.of_rounds(),
+            [(mechanism, 1)] => of_rounds(mechanism),
             _ => None,
         }
     }
@@ -559,7 +570,7 @@ impl Sampled {
         let parts: Vec<Part> = call(py, threads, time_limit, move |run| {
             let part = |(mechanism, runs): &(Mechanism, u32)| {
                 let samples = Replicated::new(mechanism, replicas, run)?;
-                Ok(Part { proposed: Arc::new(samples).into(), runs: *runs })
+                Ok(Part { proposed: Arc::new(samples), runs: *runs })
             };
             all.iter().map(part).collect()
         })?;

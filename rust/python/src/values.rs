@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyaccount_core::montecarlo::claims::histogram::{Edges, Histogram, BINS};
-use pyaccount_core::montecarlo::gradients::gradient::{Estimate, GradientEstimate};
+use pyaccount_core::montecarlo::gradients::estimates::{Estimate, GradientEstimate};
 use pyaccount_core::montecarlo::value::Curve;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -4,14 +4,19 @@
 //! the statistics that guarantees need: wealths of bets against claims about δ, and loss histograms. It does not know
 //! which claims are worth testing; its callers decide that.
 //!
+//! From the bottom up; a room uses only those above it in this list:
+//!
 //! | room | what it holds |
 //! | --- | --- |
-//! | [`stream`], [`source`] | random numbers as a function of seed and shard; drawn participation patterns and outcomes |
-//! | [`kernels`] | the log densities of a sample |
-//! | [`truncation`] | the same for truncated batches |
-//! | [`mechanism`] | the mechanisms that can be sampled |
-//! | [`proposals`] | the laws that samples come from, and their proven properties |
+//! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`value`] | the value of a sample where other mechanisms are composed |
+//! | [`weight_bounds`] | the proof that samples of a scaled law are bounded |
+//! | [`source`] | drawn participation patterns and outcomes |
+//! | [`tilt`] | mechanisms tilted along their mean participation |
+//! | [`family`] | the one trait of all mechanisms that can be sampled |
+//! | [`kernels`] | the families: log densities of their samples |
+//! | [`truncation`] | the same for truncated batches |
+//! | [`proposals`] | the laws that samples come from: scaled laws, powers of the likelihood ratio, and mixtures |
 //! | [`claims`] | the statistics that guarantees are made of |
 //! | [`gradients`] | the derivatives of δ in the matrix |
 //! | [`simulate`] | running shards in parallel |
@@ -20,12 +25,14 @@
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 pub mod claims;
+pub mod family;
 pub mod gradients;
 pub mod kernels;
-pub mod mechanism;
 pub mod proposals;
 pub mod simulate;
 pub mod source;
 pub mod stream;
+pub mod tilt;
 pub mod truncation;
 pub mod value;
+pub mod weight_bounds;

@@ -11,18 +11,13 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::claims::histogram::{Edges, Histogram};
-use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
-use crate::montecarlo::mechanism::Buffers;
-use crate::montecarlo::proposals::components::OF_PRESENCE;
+use crate::montecarlo::family::{Buffers, Purpose, Ratios, OF_PRESENCE};
 use crate::montecarlo::proposals::drawn::{rounding_of, Part};
-use crate::montecarlo::proposals::weight_bounds::Direction;
-use crate::montecarlo::stream::{Stream, StreamKey};
+use crate::montecarlo::stream::{Stream, StreamKey, SHARD};
 use crate::montecarlo::value::Curve;
+use crate::montecarlo::weight_bounds::Direction;
 use crate::run::Run;
 use crate::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
-
-/// The number of samples in a shard.
-pub const SHARD: usize = 1024;
 
 /// One kind of sampling, requested by the caller.
 #[derive(Debug, Clone)]
@@ -106,7 +101,7 @@ impl Job {
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
         for part in &self.parts {
             for _ in 0..part.runs {
-                let one = part.proposed.draw::<V>(purpose, stream, buffers);
+                let one = part.proposed.draw(V::kind(), purpose, stream, buffers);
                 match &mut all {
                     None => all = Some(one),
                     Some(sum) => {

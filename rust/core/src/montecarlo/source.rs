@@ -1,7 +1,7 @@
 //! Sources of outcomes: random participation patterns and noise, or given numbers; in blocks of time, from the last
 //! round to the first.
 
-use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal};
+use crate::error::{Error, Result};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
 use crate::vector::functions::ln;
@@ -9,11 +9,11 @@ use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// A source of the rows of ŷ, in blocks from the last round to the first.
 pub trait Source {
-    /// Fills `rows` with ŷ of rounds `start`, `start + 1`, …; participations that no earlier block needs are removed
+    /// Fills `rows` with ŷ (columns have these coefficients) of rounds `start`, `start + 1`, …; participations that no earlier block needs are removed
     /// from `patterns`.
     fn fill<V: Vector>(
         &mut self,
-        kernel: &RenewalKernel,
+        coefficients: &[f64],
         start: usize,
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
@@ -21,6 +21,41 @@ pub trait Source {
     /// Draws the numbers that are drawn once for eight samples: the rounds of each lane's participations, and their
     /// number at once.
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>);
+}
+
+/// Checks that the means of a proposal can be scaled by this factor.
+///
+/// # Errors
+/// [`Error::Domain`] for a mean scale that is not between −100 and 100.
+pub fn check_mean_scale(mean_scale: f64) -> Result<()> {
+    if mean_scale.is_finite() && mean_scale.abs() <= 100.0 {
+        return Ok(());
+    }
+    Err(Error::Domain { name: "mean scale", value: mean_scale, allowed: "between -100 and 100" })
+}
+
+/// A proposal: a law of the same family with another probability, and the scale κ of the means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenewalProposal {
+    /// The law of the participation patterns that are drawn.
+    pub law: Renewal,
+    /// κ.
+    pub mean_scale: f64,
+}
+
+impl RenewalProposal {
+    /// Creates the proposal whose patterns join with this probability.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_mean_scale`].
+    pub fn new(law: &Renewal, probability: f64, mean_scale: f64) -> Result<Self> {
+        check_mean_scale(mean_scale)?;
+        if !(probability > 0.0 && probability <= 1.0) {
+            let name = "proposal's sampling probability";
+            return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
+        }
+        Ok(Self { law: law.with_probability(probability), mean_scale })
+    }
 }
 
 /// Samples from a proposal.
@@ -45,13 +80,13 @@ impl Source for Random<'_> {
     #[inline(always)]
     fn fill<V: Vector>(
         &mut self,
-        kernel: &RenewalKernel,
+        coefficients: &[f64],
         start: usize,
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
     ) {
         draw_noise::<V>(self.stream, rows);
-        add_participations(&kernel.coefficients, self.proposal.mean_scale, start, rows, patterns);
+        add_participations(coefficients, self.proposal.mean_scale, start, rows, patterns);
     }
 }
 
@@ -209,7 +244,7 @@ impl Source for Given<'_> {
         patterns.clear();
     }
 
-    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
+    fn fill<V: Vector>(&mut self, _: &[f64], start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
         for (offset, row) in rows.iter_mut().enumerate() {
             for (lane, outcome) in self.0.iter().enumerate() {
                 row[lane] = outcome[start + offset];

@@ -23,6 +23,9 @@ pub struct StreamKey {
     pub direction: u32,
 }
 
+/// The number of samples in a shard, which has its own stream.
+pub const SHARD: usize = 1024;
+
 /// The largest |z| that a stream returns: √(2·52·ln 2) = 8.4905…, rounded up.
 pub const LARGEST_NORMAL: f64 = 8.5;
 

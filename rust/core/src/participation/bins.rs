@@ -29,6 +29,14 @@ impl Bins {
         let total = log_sum_exp(raw.iter().copied());
         Self { log_weights: raw.into_iter().map(|w| w - total).collect(), squares: self.squares.clone() }
     }
+
+    /// Returns a bound on the total variation between the law of a drawn bin and this one, and the number of draws.
+    #[must_use]
+    pub fn drawn(&self) -> (f64, f64) {
+        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+        let bins = self.squares.len() as f64;
+        (bins * (2.0 + bins) * f64::EPSILON, 1.0)
+    }
 }
 
 impl PatternSum for Bins {

@@ -168,6 +168,18 @@ impl Renewal {
     pub fn most_participations(&self) -> usize {
         self.iterations().div_ceil(self.min_separation)
     }
+
+    /// Returns a bound on the total variation between the law of a drawn pattern and this one, and the largest number of
+    /// its participations plus one.
+    #[must_use]
+    pub fn drawn(&self) -> (f64, f64) {
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let (n, draws, b) =
+            (self.iterations() as f64, self.most_participations() as f64 + 1.0, self.min_separation as f64);
+        let counts = if self.records() > 1 { (f64::from(self.records()) + 2.0) * f64::EPSILON } else { 0.0 };
+        let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / self.sampling_probability + counts;
+        (draws * waiting + 16.0 * b * f64::EPSILON, draws)
+    }
 }
 
 /// Returns ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that

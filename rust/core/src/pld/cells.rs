@@ -4,7 +4,7 @@
 //! δ in the losses of the other rounds ([`Place::weight`]). None of these numbers is a bound: the choices only decide
 //! how narrow an interval is.
 
-use crate::pld::doubling::Law;
+use crate::pld::check::Atoms;
 use crate::pld::mesh::Node;
 
 /// The approximate position of an answer, and the law of the rounds' losses.
@@ -155,7 +155,7 @@ const SMOOTHED: usize = 3;
 /// A cell of width w adds a variance of at most w²/6 to each loss in it. For a given number of cells the total cost is
 /// least when each cell costs the same: where the density of the product times the weight is g, cells have a width in
 /// proportion to g^(−1/3).
-pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
+pub(super) fn cells(a: Atoms<'_>, b: Atoms<'_>, care: &Care<'_>, blocks: f64) -> Vec<f64> {
     let (first, last) = (a.loss[0] + b.loss[0], a.loss[a.loss.len() - 1] + b.loss[b.loss.len() - 1]);
     let product = pairs(a, b, care, first);
     let mut points: Vec<f64> = product.point.iter().copied().chain([first, last]).collect();
@@ -223,7 +223,7 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
 }
 
 /// Returns the outline of the product of two laws.
-fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Outline {
+fn pairs(a: Atoms<'_>, b: Atoms<'_>, care: &Care<'_>, first: f64) -> Outline {
     let (one, two) = (sketch(a, care), sketch(b, care));
     let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
     for x in &one {
@@ -235,7 +235,7 @@ fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Outline {
 }
 
 /// Returns a law as a few atoms (loss, mass), closest where the cost is largest.
-fn sketch(law: &Law, care: &Care<'_>) -> Vec<(f64, f64)> {
+fn sketch(law: Atoms<'_>, care: &Care<'_>) -> Vec<(f64, f64)> {
     let atoms: Vec<(f64, f64)> = law.loss.iter().copied().zip(law.mass.iter().copied()).collect();
     if atoms.len() <= SKETCHED {
         return atoms;

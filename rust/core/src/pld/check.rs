@@ -17,8 +17,7 @@
 //! check; it takes one pass over a law, which is less than making it.
 
 use crate::error::{Error, Result};
-use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::{Mesh, Node};
+use crate::pld::mesh::{Mesh, Node, Side};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 fn refused(reason: &'static str) -> Result<()> {
@@ -116,9 +115,8 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Refuses masses on a mesh that are not on their side of the profile there, or that no law has.
-pub(super) fn masses(side: Side, masses: &Masses, mesh: &Mesh) -> Result<()> {
-    let atoms = Atoms { loss: &masses.epsilon, mass: &masses.mass, at_infinity: masses.at_infinity };
-    let error = masses.relative_error + rounding(mesh.nodes.len());
+pub(super) fn masses(side: Side, atoms: Atoms<'_>, relative_error: f64, mesh: &Mesh) -> Result<()> {
+    let error = relative_error + rounding(mesh.nodes.len());
     match side {
         Side::Upper => above(atoms, mesh, error),
         Side::Lower => {
@@ -267,6 +265,7 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::Profile;
+    use crate::pld::masses::Masses;
     use crate::pld::mesh::exact_spacing;
     use crate::pld::tangents::tangents;
     use crate::run::Run;
@@ -339,7 +338,7 @@ mod tests {
                     for (mistake, reason) in ALWAYS.into_iter().chain(own) {
                         let mut wrong = right.clone();
                         mistake(&mut wrong);
-                        let refusal = refusal(masses(side, &wrong, &mesh));
+                        let refusal = refusal(masses(side, wrong.atoms(), wrong.relative_error, &mesh));
                         assert!(refusal.contains(reason), "{side:?} {profile:?} {reason}: {refusal}");
                     }
                 }
@@ -354,7 +353,7 @@ mod tests {
         let mesh = mesh(&profile, 0.0);
         let right = Masses::new(Side::Lower, &profile, &mesh).unwrap();
         let one = Masses { index: vec![10], epsilon: vec![0.1], mass: vec![1.0], ..right };
-        let refusal = refusal(masses(Side::Lower, &one, &mesh));
+        let refusal = refusal(masses(Side::Lower, one.atoms(), one.relative_error, &mesh));
         assert!(refusal.contains("above 1 − e^ε"), "{refusal}");
     }
 
@@ -365,12 +364,12 @@ mod tests {
         let seen = mesh(&nothing, 0.0);
         let [finite, ..] = &profiles()[..] else { unreachable!() };
         let mut law = Masses::new(Side::Upper, finite.as_ref(), &mesh(finite.as_ref(), 0.0)).unwrap();
-        assert!(masses(Side::Upper, &law, &seen).is_ok());
+        assert!(masses(Side::Upper, law.atoms(), law.relative_error, &seen).is_ok());
         let most = most(&law);
         law.mass[most] -= 1e-4;
         law.mass.insert(0, 1e-4);
         law.epsilon.insert(0, -36.0);
-        let refusal = refusal(masses(Side::Upper, &law, &seen));
+        let refusal = refusal(masses(Side::Upper, law.atoms(), law.relative_error, &seen));
         assert!(refusal.contains("under the other law"), "{refusal}");
     }
 
@@ -380,7 +379,7 @@ mod tests {
         let profile = GaussianPair::new(1.0, 0.7).unwrap();
         let mesh = mesh(&profile, 0.0);
         let chords = Masses::new(Side::Upper, &profile, &mesh).unwrap();
-        let refusal = refusal(masses(Side::Lower, &chords, &mesh));
+        let refusal = refusal(masses(Side::Lower, chords.atoms(), chords.relative_error, &mesh));
         assert!(refusal.contains("above the profile"), "{refusal}");
         // Without the wrong cells nothing is wrong: the law of the lines.
         let lines = tangents(&mesh, 0.0).unwrap();

@@ -25,8 +25,7 @@ use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::pld::answer::Round;
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::Side;
-use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
+use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node, Side};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 

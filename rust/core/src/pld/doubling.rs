@@ -28,8 +28,8 @@ use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
 use crate::pld::cells::{cells, Care, Outline};
 use crate::pld::check::{self, Atoms};
-use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::Mesh;
+use crate::pld::masses::Masses;
+use crate::pld::mesh::{Mesh, Side};
 use crate::pld::tangents::{tangents, Tangents};
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
@@ -97,7 +97,7 @@ impl Law {
             law = law.product(
                 &law,
                 true,
-                &cells(&law, &law, &care, all / rounds),
+                &cells(law.atoms(), law.atoms(), &care, all / rounds),
                 rounds * care.ignored,
                 care.highest,
                 run,
@@ -107,7 +107,7 @@ impl Law {
                 law = law.product(
                     self,
                     false,
-                    &cells(&law, self, &care, all / rounds),
+                    &cells(law.atoms(), self.atoms(), &care, all / rounds),
                     rounds * care.ignored,
                     care.highest,
                     run,
@@ -142,7 +142,7 @@ impl Law {
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
     pub fn times(&self, other: &Self, care: &Care<'_>, run: &Run) -> Result<Self> {
-        self.product(other, false, &cells(self, other, care, 1.0), care.ignored, care.highest, run)
+        self.product(other, false, &cells(self.atoms(), other.atoms(), care, 1.0), care.ignored, care.highest, run)
     }
 
     fn atoms(&self) -> Atoms<'_> {

@@ -4,9 +4,11 @@
 //! with less work an interval is wider. What is left is read only where no other thread works for the same question, so that the
 //! answer is the same on every machine and with any number of threads.
 
-use crate::pld::search::{Search, LONGEST};
+use crate::pld::question::Search;
 use crate::run::EVALUATION;
 
+/// The maximum length of a transform: 2²² entries, about 130 MB for one side of one direction.
+pub(super) const LONGEST: usize = 1 << 22;
 /// The length of a transform, the number of nodes of a mesh and the number of cells that any amount of work allows.
 const SHORTEST: u64 = 1 << 10;
 const FEWEST_NODES: u64 = 1 << 9;

@@ -451,8 +451,8 @@ mod tests {
     use crate::pair::{Profile, ProfilePoint};
     use crate::pld::answer::Round;
     use crate::pld::compose::{compose, Transforms};
-    use crate::pld::masses::Side;
     use crate::pld::mesh::exact_spacing;
+    use crate::pld::mesh::Side;
     use crate::pld::offset::LatticeOrigin;
     use crate::pld::window::{choose, Goal, Grid};
     use crate::run::Run;

@@ -10,8 +10,8 @@ use crate::pld::cumulant::Groups;
 use crate::pld::from_upper::{FromUpper, Splits};
 use crate::pld::masses::Masses;
 use crate::pld::mesh::Mesh;
+use crate::pld::question::{wanted, Search, SMALLEST_EPSILON};
 use crate::pld::readoff::Readoff;
-use crate::pld::search::{wanted, Search, SMALLEST_EPSILON};
 
 /// The room left of the window that the bound needs on a lattice, in steps for each √n of n rounds.
 const ROOM: f64 = 6.0;

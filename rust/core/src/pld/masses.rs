@@ -24,18 +24,9 @@
 
 use crate::error::Result;
 use crate::pair::Profile;
-use crate::pld::check;
-use crate::pld::mesh::{lower_value, Defects, Mesh, Node};
+use crate::pld::check::{self, Atoms};
+use crate::pld::mesh::{lower_value, Defects, Mesh, Node, Side};
 use crate::special::UNIT_ROUNDOFF;
-
-/// The side of the profile that a measure lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// At least the profile everywhere.
-    Upper,
-    /// At most the profile everywhere.
-    Lower,
-}
 
 /// A measure on the lattice whose profile bounds another one from one side.
 #[derive(Debug, Clone)]
@@ -56,6 +47,10 @@ pub struct Masses {
 }
 
 impl Masses {
+    pub(super) fn atoms(&self) -> Atoms<'_> {
+        Atoms { loss: &self.epsilon, mass: &self.mass, at_infinity: self.at_infinity }
+    }
+
     /// Discretises a profile sampled on `mesh` from one side.
     ///
     /// # Errors
@@ -65,7 +60,7 @@ impl Masses {
             Side::Upper => upper(mesh),
             Side::Lower => lower(mesh, profile.delta_at_infinity()),
         };
-        check::masses(side, &masses, mesh)?;
+        check::masses(side, masses.atoms(), masses.relative_error, mesh)?;
         Ok(masses)
     }
 }

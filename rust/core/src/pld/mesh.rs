@@ -9,6 +9,15 @@ use crate::pair::{Profile, ProfilePoint};
 use crate::run::{Run, EVALUATION};
 use crate::special::UNIT_ROUNDOFF;
 
+/// The side of the profile that a measure lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// At least the profile everywhere.
+    Upper,
+    /// At most the profile everywhere.
+    Lower,
+}
+
 /// A lattice point with the profile there.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {

@@ -44,6 +44,7 @@ mod largest;
 pub mod masses;
 pub mod mesh;
 pub mod offset;
+mod question;
 pub mod readoff;
 mod search;
 mod single_jump;

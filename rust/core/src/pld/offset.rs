@@ -139,7 +139,7 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::mixture::MixturePair;
     use crate::pld::cumulant::Groups;
-    use crate::pld::masses::Side;
+    use crate::pld::mesh::Side;
     use crate::pld::mesh::{exact_spacing, Mesh};
     use crate::run::Run;
 

@@ -17,7 +17,7 @@
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
-use crate::pld::masses::Side;
+use crate::pld::mesh::Side;
 use crate::pld::offset::LatticeOrigin;
 use crate::special::UNIT_ROUNDOFF;
 

@@ -36,9 +36,8 @@ use crate::pair::Profile;
 use crate::pld::answer::{at_least, at_most, sign_change, Answer, Budget, Query, Round, SMALLEST_DELTA};
 use crate::pld::cells::{Care, Outline, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::Side;
-use crate::pld::mesh::{exact_spacing, Mesh};
-use crate::pld::search::{Search, Seen};
+use crate::pld::mesh::{exact_spacing, Mesh, Side};
+use crate::pld::question::{Search, Seen};
 use crate::pld::without_lattice::{MOST_BASE_NODES, SMALLEST_HAZARD};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 

@@ -6,9 +6,8 @@ use crate::error::{Error, Result};
 use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALLEST_DELTA};
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
-use crate::pld::masses::Side;
-use crate::pld::mesh::{exact_spacing, Mesh};
-use crate::pld::search::{Search, Seen, SMALLEST_EPSILON};
+use crate::pld::mesh::{exact_spacing, Mesh, Side};
+use crate::pld::question::{Search, Seen, SMALLEST_EPSILON};
 
 /// The smallest relative width that doubling can attain.
 const NARROW: f64 = 2e-5;

@@ -8,5 +8,6 @@ pub mod functions;
 mod registers;
 
 pub use registers::{
-    instruction_sets, splat, with_instruction_set, with_vectors, BitLanes, Lanes, Portable, Vector, Vectored, LANES,
+    instruction_sets, splat, with_instruction_set, with_vectors, BitLanes, Lanes, Portable, Vector, Vectored, Vectors,
+    LANES,
 };

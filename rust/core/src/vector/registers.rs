@@ -53,6 +53,8 @@ pub trait Vector: Copy {
     /// Does the work in a separate function that is compiled for this kind of vector: long work is then compiled once
     /// for all its callers, and they stay short. (Compile time grows faster than the length of a function.)
     fn apart<W: Vectored>(work: W) -> W::Output;
+    /// Returns this kind of vectors as a value.
+    fn kind() -> Vectors;
     fn splat(value: f64) -> Self;
     fn load(from: &Lanes) -> Self;
     fn store(self, to: &mut Lanes);
@@ -90,6 +92,34 @@ pub trait Vector: Copy {
     fn select(mask: Self::Bits, a: Self, b: Self) -> Self {
         let flipped = Self::xor(a.bits(), b.bits());
         Self::from_bits(Self::xor(b.bits(), Self::and(mask, flipped)))
+    }
+}
+
+/// A kind of vectors that this processor has, as a value: for calls through `dyn`.
+#[derive(Debug, Clone, Copy)]
+pub struct Vectors(Kind);
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Wide,
+    #[cfg(target_arch = "x86_64")]
+    Pair,
+    Portable,
+}
+
+impl Vectors {
+    /// Runs `work` with these vectors.
+    pub fn run<W: Vectored>(self, work: W) -> W::Output {
+        match self.0 {
+            // SAFETY: vectors are used only where the processor was found to have them, and only they give this value.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Wide => unsafe { x86::avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Pair => unsafe { x86::avx2(work) },
+            Kind::Portable => portable(work),
+        }
     }
 }
 
@@ -175,6 +205,9 @@ impl Vector for Portable {
     #[inline(always)]
     fn apart<W: Vectored>(work: W) -> W::Output {
         portable(work)
+    }
+    fn kind() -> Vectors {
+        Vectors(Kind::Portable)
     }
     #[inline(always)]
     fn splat(value: f64) -> Self {
@@ -281,7 +314,7 @@ mod x86 {
     //! The methods are inlined into [`avx512`] and [`avx2`], which are compiled for the features; no other module can
     //! name the types.
 
-    use super::{BitLanes, Lanes, Vector, Vectored};
+    use super::{BitLanes, Kind, Lanes, Vector, Vectored, Vectors};
     #[allow(clippy::wildcard_imports)] // some fifty intrinsics
     use std::arch::x86_64::*;
 
@@ -336,6 +369,9 @@ mod x86 {
         #[inline(always)]
         fn apart<W: Vectored>(work: W) -> W::Output {
             native!(avx512(work))
+        }
+        fn kind() -> Vectors {
+            Vectors(Kind::Wide)
         }
         #[inline(always)]
         fn splat(value: f64) -> Self {
@@ -446,6 +482,9 @@ mod x86 {
         #[inline(always)]
         fn apart<W: Vectored>(work: W) -> W::Output {
             native!(avx2(work))
+        }
+        fn kind() -> Vectors {
+            Vectors(Kind::Pair)
         }
         #[inline(always)]
         fn splat(value: f64) -> Self {

@@ -29,11 +29,11 @@
 //! `D_k ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + k²‖d‖²)`:
 //!
 //! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see
-//! [`crate::montecarlo::proposals::tilt`]).
+//! [`crate::montecarlo::tilt`]).
 //!
 //! **Errors**, all of D_k. The generator: a unit change of coordinate i of z changes D_k by at most λ|∂_i ln f| +
 //! λ|g_i| + λΣ_j |H_ij||v_j|, v = λ∇ ln f − kd, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in
-//! [0, ĉ]: together λ(2Λ + nĉ²‖v‖₁/4), Λ [`RenewalKernel::lipschitz`]. Rounding: an error of e in ln f changes each
+//! [0, ĉ]: together λ(2Λ + nĉ²‖v‖₁/4), Λ [`Family::lipschitz`]. Rounding: an error of e in ln f changes each
 //! posterior probability by 2e of itself, the passes by 8nu, sums over the bands by a few u more.
 
 use std::sync::Arc;
@@ -42,12 +42,12 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::claims::betting::ShardSums;
-use crate::montecarlo::gradients::posterior::Posterior;
-use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
-use crate::montecarlo::proposals::tilt::{shift, statistic};
-use crate::montecarlo::simulate::SHARD;
-use crate::montecarlo::source::Random;
-use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::family::Family;
+use crate::montecarlo::kernels::posterior::Posterior;
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::source::{Random, RenewalProposal};
+use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR, SHARD};
+use crate::montecarlo::tilt::{shift, statistic};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::ln;
@@ -136,7 +136,7 @@ impl AddedMean {
         if !(size > 0.0 && size < 1e6) || law.records() != 1 {
             return Err(Error::Domain { name: "tilt", value: -size, allowed: "negative, of single records" });
         }
-        let shift: Vec<f64> = kernel.tilt_base().mean.iter().map(|m| size * m).collect();
+        let shift: Vec<f64> = kernel.tilt_base().unwrap_or_default().mean.iter().map(|m| size * m).collect();
         let square = shift.iter().map(|x| x * x).sum();
         let furthest = shift.iter().copied().fold(0.0, f64::max) / kernel.largest_mean();
         let rounding = kernel.rounding_at(0.0, furthest);

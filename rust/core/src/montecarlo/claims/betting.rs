@@ -13,7 +13,7 @@
 //! the curve's tail mass; the claim is then about the remainder.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernels::kernel::Ratios;
+use crate::montecarlo::family::Ratios;
 use crate::montecarlo::value::{Bound, Curve};
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector};
@@ -23,7 +23,7 @@ use crate::vector::{splat, Lanes, Vector};
 pub struct BetTable {
     /// ε.
     pub epsilon: f64,
-    /// The weight bound, an upper bound on V; see [`crate::montecarlo::proposals::weight_bounds`].
+    /// The weight bound, an upper bound on V; see [`crate::montecarlo::weight_bounds`].
     pub weight_bound: f64,
     /// (t, λ) of each bet.
     pub bets: Vec<(f64, f64)>,

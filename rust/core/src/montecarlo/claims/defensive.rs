@@ -1,6 +1,6 @@
 //! Tests whose samples come from several proposals at once: a defensive mixture.
 //!
-//! Samples that vary little (tilts, [`crate::montecarlo::proposals::tilt`]) have no bound, and a proposal whose samples
+//! Samples that vary little (tilts, [`crate::montecarlo::tilt`]) have no bound, and a proposal whose samples
 //! are bounded may vary much. A mixture M = Σ α_k M_k of both has the bound of the latter, divided by its share, and
 //! nearly the variance of the former (Hesterberg 1995; Owen & Zhou 2000). With V of
 //! [`crate::montecarlo::proposals::components`]:
@@ -18,7 +18,7 @@
 //! needs if the wealth is read only after whole shards. For λ < 0 and Σ α_k μ_k ≤ t the same holds.
 //!
 //! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its
-//! numerator, as with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m
+//! numerator, as with one proposal ([`crate::montecarlo::proposals::drawn`]), and by V|∂_i ln m| for its denominator. ∂ ln m
 //! is a mean of the ∂ ln m_k with weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them,
 //! coordinate by coordinate: |κ|Λ_i where means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R;
 //! over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the 1 where R is sampled, with the largest |κ| and |θ|. A
@@ -32,7 +32,7 @@
 //! these. For the density of the mixture, the logarithm of a sum, the exponentials and their sum add less than
 //! (4K + 32)u.
 //!
-//! [`Tilted::relative`]: crate::montecarlo::proposals::tilt::Tilted::relative
+//! [`Tilted::relative`]: crate::montecarlo::tilt::Tilted::relative
 
 use std::sync::Arc;
 
@@ -40,13 +40,13 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums};
-use crate::montecarlo::mechanism::{Mechanism, Statistic};
+use crate::montecarlo::family::{Mechanism, Statistic};
 use crate::montecarlo::proposals::components::{Component, Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::proposals::drawn::{weight_bounds_of, Part};
-use crate::montecarlo::proposals::tilt::TiltBase;
-use crate::montecarlo::proposals::weight_bounds::{Direction, WeightBounds};
 use crate::montecarlo::stream::{Stream, StreamKey};
+use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
+use crate::montecarlo::weight_bounds::{Direction, WeightBounds};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{with_vectors, Vector, Vectored};
@@ -255,7 +255,7 @@ pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run)
 
 struct Shard<'a> {
     job: &'a DefensiveJob,
-    parts: &'a [(Prepared<'a>, u32)],
+    parts: &'a [Prepared<'a>],
     index: u64,
     error: f64,
     worker: &'a mut Worker,

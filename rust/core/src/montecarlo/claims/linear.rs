@@ -32,15 +32,16 @@
 //! `E_S‖∇ ln f − g‖² ≤ Γ = e₀ + E |R₁₂|(e^{8|R₁₂|} − 1)/8`,
 //! `E_S ln f ≥ ½‖g‖² + ln Ẑ − ½e₀ − ½E[(e^{8|R₁₂|} − 1)/64 − |R₁₂|/8]`.
 //!
-//! **Computed.** Here g = a·m̄, m̄ the direction of [`crate::montecarlo::proposals::tilt`] exactly as it is stored, and
+//! **Computed.** Here g = a·m̄, m̄ the direction of [`crate::montecarlo::tilt`] exactly as it is stored, and
 //! d = −(tilt)·m̄: samples are of R tilted. The functions of |R₁₂| are at most C(2/κ²)(cosh κR₁₂ − 1), κ > 8, with C
 //! enclosed by [`constants`]; E e^{±κR₁₂} is a sum over pairs of patterns, by a recursion over both ages, since R₁₂ =
 //! ⟨Ĉx, Ĉx′⟩ − ⟨Ĉx, g⟩ − ⟨Ĉx′, g⟩ + ‖g‖².
 
 use std::sync::OnceLock;
 
+use crate::montecarlo::family::Family;
 use crate::montecarlo::kernels::renewal::RenewalKernel;
-use crate::montecarlo::proposals::tilt::TiltBase;
+use crate::montecarlo::tilt::TiltBase;
 use crate::replicas::overlaps::Overlaps;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -64,7 +65,7 @@ pub struct AddedBounds {
 /// file.
 ///
 /// * Guarantee: upper bounds; infinite where ln f is not nearly linear, for mechanisms that
-///   [`crate::montecarlo::mechanism::Mechanism::of_single_records`] does not return, and beyond [`MOST_PAIRS`] = nb².
+///   [`crate::montecarlo::family::Mechanism::of_single_records`] does not return, and beyond [`MOST_PAIRS`] = nb².
 /// * Cost: some 50nb² operations, and very few for each ε.
 #[must_use]
 pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<AddedBounds> {
@@ -77,7 +78,7 @@ pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<
         return none;
     }
     let Ok(overlaps) = Overlaps::toeplitz(&kernel.coefficients) else { return none };
-    let base = kernel.tilt_base();
+    let base = kernel.tilt_base().unwrap_or_default();
     let Some(linear) = Linear::new(kernel, &base, &overlaps, size) else { return none };
     epsilons.iter().map(|&epsilon| linear.bounds(&base, size, epsilon)).collect()
 }

@@ -30,15 +30,15 @@
 //! spread between shards, which are identically distributed.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::gradients::gradient::{
+use crate::montecarlo::family::{Family, Kernel};
+use crate::montecarlo::gradients::estimates::{
     estimate, in_order, merge, spread, value, Estimate, GradientEstimate, GradientJob, Moments,
 };
 use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
-use crate::montecarlo::kernels::kernel::Kernel;
 use crate::montecarlo::proposals::components::{Component, UNITS};
-use crate::montecarlo::proposals::tilt::{cumulative, shift};
-use crate::montecarlo::proposals::weight_bounds::Direction;
 use crate::montecarlo::stream::Stream;
+use crate::montecarlo::tilt::{cumulative, shift};
+use crate::montecarlo::weight_bounds::Direction;
 use crate::run::Run;
 use crate::special::log_sum_exp;
 use crate::vector::functions::{exp, ln};
@@ -124,14 +124,14 @@ pub(super) fn simulate(
 impl<'a> Setting<'a> {
     fn new(job: &'a GradientJob, kernel: &'a BinsKernel, origin: &BinsKernel) -> Result<Self> {
         let weights: Vec<f64> = kernel.law().log_weights.iter().map(|log| log.exp()).collect();
-        let base = kernel.tilt_base();
+        let base = kernel.tilt_base().unwrap_or_default();
         let mut components = Vec::new();
         for (component, share) in &job.components {
             let (theta, mean_scale, logs) = match component {
                 Component::Tilted(theta) if job.direction == Direction::Add => (*theta, 0.0, Vec::new()),
                 Component::Tilted(theta) => {
                     let law = origin.law();
-                    let overlap = origin.tilt_base().overlap;
+                    let overlap = origin.tilt_base().unwrap_or_default().overlap;
                     let logs: Vec<f64> = law.log_weights.iter().zip(&overlap).map(|(w, h)| w + theta * h).collect();
                     let total = log_sum_exp(logs.iter().copied());
                     (*theta, 1.0, logs.iter().map(|log| log - total).collect())

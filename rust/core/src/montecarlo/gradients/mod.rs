@@ -2,5 +2,5 @@
 //! participations.
 
 mod bins_gradient;
+pub mod estimates;
 pub mod gradient;
-pub(super) mod posterior;

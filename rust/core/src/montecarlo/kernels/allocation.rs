@@ -24,11 +24,11 @@
 //! with q ≤ ½ are at most 2q ln 2, and there are at most 4k other terms, each at most A + 1.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
-use crate::montecarlo::source::draw_noise;
+use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
+use crate::montecarlo::source::{check_mean_scale, draw_noise};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
+use crate::replicas::drawn::Participations;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::functions::{exp, ln, EXP_RANGE};
 use crate::vector::{splat, Lanes, Vector, LANES};
@@ -68,6 +68,7 @@ pub struct AllocationScratch {
     rows: Vec<Lanes>,
     odds: Vec<Lanes>,
     chances: Vec<Lanes>,
+    patterns: Patterns,
 }
 
 impl AllocationKernel {
@@ -89,24 +90,6 @@ impl AllocationKernel {
         Ok(Self { rounds, taken, unit, log_ways })
     }
 
-    /// Returns t, k and 1/σ².
-    #[must_use]
-    pub fn law(&self) -> (usize, usize, f64) {
-        (self.rounds, self.taken, (self.unit * self.unit).next_up())
-    }
-
-    /// Returns a bound on Σ_i sup |∂ ln f/∂ŷ_i|: each derivative is a probability times 1/σ.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        self.rounds() * self.unit * (1.0 + 1e-9)
-    }
-
-    /// Returns the largest entry that Ĉx can have.
-    #[must_use]
-    pub fn largest_mean(&self) -> f64 {
-        self.unit
-    }
-
     fn rounds(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let rounds = self.rounds as f64;
@@ -123,50 +106,6 @@ impl AllocationKernel {
     fn largest(&self, mean_scale: f64, means: f64) -> f64 {
         let exponent = mean_scale.abs() * self.unit * (LARGEST_NORMAL + means * self.unit);
         2.0 * exponent + self.rounds().ln() + 2.0
-    }
-
-    /// Returns a bound on the error of each log density from rounding, for samples whose means are at most `means`
-    /// times those of participations; see the head of this file. Infinite where exponents leave the range of the
-    /// exponential.
-    #[must_use]
-    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        let (largest, rounds, taken) = (self.largest(mean_scale.abs().max(1.0), means), self.rounds(), self.taken());
-        if largest >= EXP_RANGE {
-            return f64::INFINITY;
-        }
-        let norm = mean_scale * mean_scale * self.unit * self.unit;
-        let units = taken * (16.0 + 8.0 * largest + 4.0 * norm)
-            + 48.0 * rounds
-            + 4.0 * rounds * taken * (largest + 2.0)
-            + 8.0 * taken * (self.log_ways + 8.0)
-            + 8000.0;
-        UNIT_ROUNDOFF * units * (1.0 + 1e-6)
-    }
-
-    /// Returns a bound on every |ln density| of a sample.
-    #[must_use]
-    pub fn magnitude(&self, mean_scale: f64) -> f64 {
-        let scale = mean_scale.abs().max(1.0);
-        self.taken() * scale * self.unit * (LARGEST_NORMAL + 2.0 * scale * self.unit) * (1.0 + 1e-9)
-    }
-
-    /// Returns the sums that bound samples from a proposal: all patterns have the same probability in it as in P, and
-    /// ‖Cx‖² = k/σ².
-    #[must_use]
-    pub fn sums(&self, mean_scale: f64, direction: Direction) -> HolderSums {
-        let square = self.taken() * self.unit * self.unit;
-        let sum = |_: f64, exponent: f64| {
-            let value = exponent * square;
-            Approximation { value, error: 8.0 * UNIT_ROUNDOFF * value.abs() }
-        };
-        HolderSums::from_patterns(true, mean_scale, direction, sum, || sum(1.0, -0.5))
-    }
-
-    /// Returns a bound on the error of a drawn pattern's law in total variation: for each round the grid of a uniform
-    /// number, and two roundings.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        4.0 * self.rounds() * f64::EPSILON
     }
 
     /// Draws rows of noise plus this multiple of each lane's pattern.
@@ -192,22 +131,6 @@ impl AllocationKernel {
         stream.put_back(drawing);
     }
 
-    /// Draws rows of noise and adds the participations of `patterns`, which are given for each lane.
-    #[inline(always)]
-    pub(in crate::montecarlo) fn fill<V: Vector>(
-        &self,
-        patterns: &[Vec<(usize, f64)>],
-        stream: &mut Stream,
-        scratch: &mut AllocationScratch,
-    ) {
-        self.draw::<V>(0.0, stream, scratch);
-        for (lane, pattern) in patterns.iter().enumerate() {
-            for &(round, count) in pattern {
-                scratch.rows[round][lane] = count.mul_add(self.unit, scratch.rows[round][lane]);
-            }
-        }
-    }
-
     /// Returns ln dM/dR of eight samples whose rows are in `scratch`, for the proposal with this scale of the means.
     #[inline(always)]
     pub(in crate::montecarlo) fn log_density<V: Vector>(
@@ -216,7 +139,7 @@ impl AllocationKernel {
         scratch: &mut AllocationScratch,
     ) -> Lanes {
         let (slope, log_taken) = (V::splat(mean_scale * self.unit), V::splat(self.taken().ln()));
-        let AllocationScratch { rows, odds, chances } = scratch;
+        let AllocationScratch { rows, odds, chances, .. } = scratch;
         let mut largest = V::splat(f64::NEG_INFINITY);
         for row in rows.iter() {
             largest = largest.max(slope.mul(V::load(row)));
@@ -358,24 +281,80 @@ impl AllocationKernel {
         let mixture = self.log_density::<V>(1.0, scratch);
         Ratios { mixture, mirrored: splat(0.0), proposal: mixture }
     }
+}
 
-    /// Returns the log densities for given outcomes in units of σ, one vector for each lane.
-    #[inline(always)]
-    #[must_use]
-    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>]) -> Ratios {
-        let mut scratch = AllocationScratch { rows: vec![splat(0.0); self.rounds], ..AllocationScratch::default() };
-        for (lane, outcome) in outcomes.iter().enumerate() {
-            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
-                row[lane] = *value;
-            }
+/// There are no tilts: along the mean participation all patterns are alike.
+impl Family for AllocationKernel {
+    fn participations(&self) -> Option<Participations<'_>> {
+        let (rounds, taken, square) = (self.rounds, self.taken, (self.unit * self.unit).next_up());
+        Some(Participations::Allocation { rounds, taken, square })
+    }
+
+    fn outcome_length(&self) -> usize {
+        self.rounds
+    }
+
+    fn of_presence(&self) -> bool {
+        true
+    }
+
+    /// See the head of this file. Infinite where exponents leave the range of the exponential.
+    fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
+        let (largest, rounds, taken) = (self.largest(mean_scale.abs().max(1.0), means), self.rounds(), self.taken());
+        if largest >= EXP_RANGE {
+            return f64::INFINITY;
         }
-        self.ratios::<V>(&mut scratch)
+        let norm = mean_scale * mean_scale * self.unit * self.unit;
+        let units = taken * (16.0 + 8.0 * largest + 4.0 * norm)
+            + 48.0 * rounds
+            + 4.0 * rounds * taken * (largest + 2.0)
+            + 8.0 * taken * (self.log_ways + 8.0)
+            + 8000.0;
+        UNIT_ROUNDOFF * units * (1.0 + 1e-6)
+    }
+
+    /// Each derivative is a probability times 1/σ.
+    fn lipschitz(&self) -> f64 {
+        self.rounds() * self.unit * (1.0 + 1e-9)
+    }
+
+    fn largest_mean(&self) -> f64 {
+        self.unit
+    }
+
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = mean_scale.abs().max(1.0);
+        self.taken() * scale * self.unit * (LARGEST_NORMAL + 2.0 * scale * self.unit) * (1.0 + 1e-9)
     }
 }
 
 impl Kernel for AllocationKernel {
     type Proposal = AllocationProposal;
     type Scratch = AllocationScratch;
+    type Scaled = AllocationProposal;
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<AllocationProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    fn mean_scale(proposal: &AllocationProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    /// All patterns have the same probability in a proposal as in P, and ‖Cx‖² = k/σ².
+    fn sums(&self, proposal: &AllocationProposal, direction: Direction) -> HolderSums {
+        let square = self.taken() * self.unit * self.unit;
+        let sum = |_: f64, exponent: f64| {
+            let value = exponent * square;
+            Approximation { value, error: 8.0 * UNIT_ROUNDOFF * value.abs() }
+        };
+        HolderSums::from_patterns(true, proposal.mean_scale, direction, sum, || sum(1.0, -0.5))
+    }
+
+    /// For each round the grid of a uniform number, and two roundings.
+    fn drawn(&self, _: &AllocationProposal) -> (f64, f64) {
+        (4.0 * self.rounds() * f64::EPSILON, 1.0)
+    }
 
     /// Patterns have the same probabilities in every proposal, so the parameter is not used.
     fn proposal(&self, _: f64, mean_scale: f64) -> Result<AllocationProposal> {
@@ -406,37 +385,19 @@ impl Kernel for AllocationKernel {
             Ratios { proposal: self.log_density::<V>(mean_scale, scratch), ..own }
         }
     }
-}
-
-/// There are no tilts: along the mean participation all patterns are alike.
-impl Balanced for AllocationKernel {
-    type Base = ();
-    type Tilt = Plain;
-    type Scaled = AllocationProposal;
-
-    fn base(&self) {}
-
-    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
-        Plain::of(theta)
-    }
-
-    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<AllocationProposal> {
-        self.proposal(parameter, mean_scale)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<AllocationProposal>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut AllocationScratch,
         out: &mut Weighed,
     ) {
         let mean_scale = match &origins.each[drawn] {
             Origin::Scaled(proposal) => proposal.mean_scale,
-            Origin::Tilted(Plain) => direction.plain_mean_scale(),
+            Origin::Tilted(_) => direction.plain_mean_scale(),
         };
         self.draw::<V>(mean_scale, stream, scratch);
         let own = V::load(&self.log_density::<V>(1.0, scratch));
@@ -453,12 +414,41 @@ impl Balanced for AllocationKernel {
             }
         }
     }
+
+    #[inline(always)]
+    fn given<V: Vector>(&self, _: Direction, outcomes: &[Vec<f64>], _: &[Vec<u64>]) -> Ratios {
+        let mut scratch = AllocationScratch { rows: vec![splat(0.0); self.rounds], ..AllocationScratch::default() };
+        for (lane, outcome) in outcomes.iter().enumerate() {
+            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
+                row[lane] = *value;
+            }
+        }
+        self.ratios::<V>(&mut scratch)
+    }
+
+    #[inline(always)]
+    fn replicas<V: Vector>(
+        &self,
+        tuples: &mut DrawTuples<'_>,
+        stream: &mut Stream,
+        scratch: &mut AllocationScratch,
+    ) -> Ratios {
+        tuples(stream, &mut scratch.patterns);
+        self.draw::<V>(0.0, stream, scratch);
+        for (lane, pattern) in scratch.patterns.iter().enumerate() {
+            for &(round, count) in pattern {
+                scratch.rows[round][lane] = count.mul_add(self.unit, scratch.rows[round][lane]);
+            }
+        }
+        self.ratios::<V>(scratch)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::AllocationKernel;
-    use crate::montecarlo::proposals::weight_bounds::Direction;
+    use crate::montecarlo::family::{Family, Kernel};
+    use crate::montecarlo::weight_bounds::Direction;
     use crate::replicas::enumeration::uniforms;
     use crate::vector::Portable;
 
@@ -482,7 +472,7 @@ mod tests {
             for scale in [0.5, 3.0, 12.0] {
                 let outcomes: Vec<Vec<f64>> =
                     (0..8).map(|_| (0..rounds).map(|_| scale * (draw() - 0.4)).collect()).collect();
-                let found = kernel.given::<Portable>(&outcomes).mixture;
+                let found = kernel.given::<Portable>(Direction::Remove, &outcomes, &[]).mixture;
                 for (lane, outcome) in outcomes.iter().enumerate() {
                     let exact = enumerated(rounds, taken, unit, outcome);
                     let error = kernel.rounding_at(1.0, 2.0) + 1e-14 * (1.0 + exact.abs());
@@ -501,13 +491,13 @@ mod tests {
         for place in 0..rounds {
             let outcome: Vec<f64> = (0..rounds).map(|i| if (i + place) % rounds < 4 { 12.0 } else { -3.0 }).collect();
             let exact = enumerated(rounds, taken, unit, &outcome);
-            let found = kernel.given::<Portable>(&vec![outcome; 8]).mixture[place % 8];
+            let found = kernel.given::<Portable>(Direction::Remove, &vec![outcome; 8], &[]).mixture[place % 8];
             assert!((found - exact).abs() < 1e-9 * (1.0 + exact.abs()), "{found} {exact}");
         }
         // All exponents are equal: ln e_k = ln C(t, k) + k·exponent.
         let kernel = AllocationKernel::new(3000, 40, 1.0).expect("valid");
         for value in [-8.0, 0.0, 30.0] {
-            let found = kernel.given::<Portable>(&vec![vec![value; 3000]; 8]).mixture[3];
+            let found = kernel.given::<Portable>(Direction::Remove, &vec![vec![value; 3000]; 8], &[]).mixture[3];
             assert!((found - 40.0 * (value - 0.5)).abs() < kernel.rounding_at(1.0, 25.0), "{found}");
         }
     }
@@ -515,9 +505,8 @@ mod tests {
     #[test]
     fn proposals_are_bounded_by_their_patterns() {
         let kernel = AllocationKernel::new(100, 10, 2.0).expect("valid");
-        assert!(
-            kernel.sums(2.0, Direction::Remove) != crate::montecarlo::proposals::weight_bounds::HolderSums::Nothing
-        );
+        let proposal = kernel.proposal(0.0, 2.0).expect("valid");
+        assert!(kernel.sums(&proposal, Direction::Remove) != crate::montecarlo::weight_bounds::HolderSums::Nothing);
         assert!(kernel.rounding_at(1.0, 3.0) < 1e-9);
         assert!(AllocationKernel::new(10, 10, 1.0).is_err());
         assert!(AllocationKernel::new(10, 0, 1.0).is_err());

@@ -11,12 +11,15 @@
 //! computed from L.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::proposals::tilt::{shift, TiltBase, Tilted, TiltedLaw};
-use crate::montecarlo::proposals::weight_bounds::Direction;
-use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::family::{
+    DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Statistic, Weighed,
+};
+use crate::montecarlo::source::check_mean_scale;
+use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::bins::Bins;
+use crate::replicas::drawn::Participations;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};
@@ -75,6 +78,7 @@ impl BinsProposal {
 pub struct BinsScratch {
     noise: Vec<Lanes>,
     pub(in crate::montecarlo) products: Vec<Lanes>,
+    patterns: Patterns,
 }
 
 impl BinsScratch {
@@ -178,36 +182,6 @@ impl BinsKernel {
         &self.law
     }
 
-    /// Returns a bound on Σ_j |∂ ln f/∂w_j| for any mixture of the modes.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        self.lipschitz
-    }
-
-    /// Returns a bound on the error of each log density from rounding: (T + 16)·u times the sizes of the products, for
-    /// the scaled exponents, and 2T u for the sum.
-    #[must_use]
-    pub fn rounding(&self, mean_scale: f64) -> f64 {
-        self.rounding_at(mean_scale, mean_scale.abs())
-    }
-
-    /// Returns the same bound for samples whose mean is at most `means` times the largest s_t.
-    #[must_use]
-    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-        let bins = self.law.squares.len() as f64;
-        let scale = 1.0 + mean_scale.abs();
-        UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
-    }
-
-    /// Returns a bound on every |ln density| of a sample.
-    #[must_use]
-    pub fn magnitude(&self, mean_scale: f64) -> f64 {
-        let scale = 1.0 + mean_scale.abs();
-        let square = self.law.squares.iter().copied().fold(0.0, f64::max);
-        scale * scale * (LARGEST_NORMAL * self.lipschitz() + 2.0 * square)
-    }
-
     /// Returns T + 16 times a bound on |v_t| for such samples; u times the result bounds the error of v_t.
     #[must_use]
     pub fn products(&self, means: f64) -> f64 {
@@ -290,7 +264,7 @@ impl BinsKernel {
     /// Returns buffers with given v, in units of σ, one vector for each lane.
     pub(in crate::montecarlo) fn given_products(&self, products: &[Vec<f64>]) -> BinsScratch {
         let bins = self.law.squares.len();
-        let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
+        let mut scratch = BinsScratch { products: vec![splat(0.0); bins], ..BinsScratch::default() };
         for (lane, vector) in products.iter().enumerate() {
             for t in 0..bins {
                 scratch.products[t][lane] = vector[t];
@@ -307,19 +281,99 @@ impl BinsKernel {
         let mirrored = if mirrored { log_sum::<V>(scratch, -1.0, &self.constants) } else { splat(0.0) };
         Ratios { mixture, mirrored, proposal: mixture }
     }
+}
 
-    /// Returns the log densities for given v in units of σ, one vector for each lane.
-    #[inline(always)]
-    #[must_use]
-    pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
-        let scratch = self.given_products(products);
-        self.ratios::<V>(mirrored, &scratch)
+impl Family for BinsKernel {
+    fn participations(&self) -> Option<Participations<'_>> {
+        let bins = self.law.squares.len();
+        // The error is of sums of T products, none larger than the largest square.
+        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+        let error = 2.0 * UNIT_ROUNDOFF * (bins as f64 + 8.0);
+        Some(Participations::Bins { gram: &self.gram, bins, error })
+    }
+
+    fn outcome_length(&self) -> usize {
+        self.law.squares.len()
+    }
+
+    /// (T + 16)·u times the sizes of the products, for the scaled exponents, and 2T u for the sum.
+    fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+        let bins = self.law.squares.len() as f64;
+        let scale = 1.0 + mean_scale.abs();
+        UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
+    }
+
+    fn lipschitz(&self) -> f64 {
+        self.lipschitz
+    }
+
+    fn largest_mean(&self) -> f64 {
+        self.law.squares.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
+        scale * scale * (LARGEST_NORMAL * self.lipschitz + 2.0 * self.largest_mean())
+    }
+
+    fn coordinate_error(&self, _: f64, _: f64) -> f64 {
+        NORMAL_ERROR
+    }
+
+    fn tilt_base(&self) -> Option<TiltBase> {
+        Some(TiltBase::of_bins(&self.law, &self.gram))
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64, add: bool) -> Tilted {
+        if add {
+            base.reference(theta)
+        } else {
+            base.bins(&self.law, theta)
+        }
+    }
+
+    fn displacement(&self, base: &TiltBase, theta: f64) -> f64 {
+        theta.abs() * (base.overlap.iter().copied().fold(0.0, f64::max) / self.largest_mean())
+    }
+
+    /// t is a mean of the products v, which have their own error, and its slope is a mean of theirs.
+    fn statistic(&self, _: &TiltBase, means: f64) -> Statistic {
+        // The error includes that of the products and that of the T terms of their mean.
+        let size = self.products(means);
+        Statistic { slope: self.lipschitz, size, error: 3.0 * UNIT_ROUNDOFF * size }
+    }
+
+    /// Of T + 16 additions, 16 allow for one mean; each replica adds one mean.
+    fn replicas_rounding(&self, power: f64) -> f64 {
+        1.0 + power / 16.0
+    }
+
+    fn replicas_coordinate_error(&self, _: f64) -> f64 {
+        NORMAL_ERROR
     }
 }
 
 impl Kernel for BinsKernel {
     type Proposal = BinsProposal;
     type Scratch = BinsScratch;
+    type Scaled = BinsProposal;
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    fn mean_scale(proposal: &BinsProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    fn sums(&self, proposal: &BinsProposal, direction: Direction) -> HolderSums {
+        HolderSums::of(&self.law, &proposal.law, proposal.mean_scale, direction)
+    }
+
+    fn drawn(&self, proposal: &BinsProposal) -> (f64, f64) {
+        proposal.law.drawn()
+    }
 
     /// The weights of the bins are proportional to `e^{parameter·s_t}`.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
@@ -353,60 +407,12 @@ impl Kernel for BinsKernel {
         }
         ratios
     }
-}
-
-/// Returns ln Σ_t e^{slope·v_t + constant_t}, where the largest exponent of each lane is factored out.
-#[inline(always)]
-fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> Lanes {
-    let slope = V::splat(slope);
-    let mut largest = V::splat(f64::NEG_INFINITY);
-    for (constant, row) in constants.iter().zip(&scratch.products) {
-        largest = largest.max(V::load(row).mul_add(slope, V::splat(*constant)));
-    }
-    let mut sum = V::splat(0.0);
-    for (constant, row) in constants.iter().zip(&scratch.products) {
-        sum = sum.add(exp(V::load(row).mul_add(slope, V::splat(*constant)).sub(largest)));
-    }
-    let mut out = splat(0.0);
-    largest.add(ln(sum)).store(&mut out);
-    out
-}
-
-impl BinsKernel {
-    /// Returns the direction of the tilts.
-    pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
-        TiltBase::of_bins(&self.law, &self.gram)
-    }
-
-    /// Returns P tilted by θ.
-    pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.bins(&self.law, theta)
-    }
-}
-
-impl Balanced for BinsKernel {
-    type Base = TiltBase;
-    type Tilt = Tilted;
-    type Scaled = BinsProposal;
-
-    fn base(&self) -> TiltBase {
-        self.tilt_base()
-    }
-
-    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
-        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
-    }
-
-    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
-        self.proposal(parameter, mean_scale)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<BinsProposal>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut BinsScratch,
         out: &mut Weighed,
@@ -447,4 +453,45 @@ impl Balanced for BinsKernel {
             }
         }
     }
+
+    #[inline(always)]
+    fn given<V: Vector>(&self, _: Direction, products: &[Vec<f64>], _: &[Vec<u64>]) -> Ratios {
+        self.ratios::<V>(true, &self.given_products(products))
+    }
+
+    #[inline(always)]
+    fn replicas<V: Vector>(
+        &self,
+        tuples: &mut DrawTuples<'_>,
+        stream: &mut Stream,
+        scratch: &mut BinsScratch,
+    ) -> Ratios {
+        self.draw_noise::<V>(stream, scratch);
+        let mut patterns = std::mem::take(&mut scratch.patterns);
+        tuples(stream, &mut patterns);
+        for (lane, bins) in patterns.iter().enumerate() {
+            for &(bin, _) in bins {
+                self.shift(scratch, lane, bin, 1.0);
+            }
+        }
+        scratch.patterns = patterns;
+        self.ratios::<V>(false, scratch)
+    }
+}
+
+/// Returns ln Σ_t e^{slope·v_t + constant_t}, where the largest exponent of each lane is factored out.
+#[inline(always)]
+fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> Lanes {
+    let slope = V::splat(slope);
+    let mut largest = V::splat(f64::NEG_INFINITY);
+    for (constant, row) in constants.iter().zip(&scratch.products) {
+        largest = largest.max(V::load(row).mul_add(slope, V::splat(*constant)));
+    }
+    let mut sum = V::splat(0.0);
+    for (constant, row) in constants.iter().zip(&scratch.products) {
+        sum = sum.add(exp(V::load(row).mul_add(slope, V::splat(*constant)).sub(largest)));
+    }
+    let mut out = splat(0.0);
+    largest.add(ln(sum)).store(&mut out);
+    out
 }

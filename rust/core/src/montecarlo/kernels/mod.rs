@@ -6,20 +6,20 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`kernel`] | the interface of the kernels |
 //! | [`correlate`], [`products`] | correlation with the matrix, block by block |
 //! | [`recursion`] | the recursion over the rounds; [`ring`], [`logarithms`]: its steps in the linear domain, and for any range |
 //! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |
 //! | [`allocation`] | random allocation without a matrix |
+//! | [`posterior`] | the posterior means of participations |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 
 pub mod allocation;
 pub mod bins;
 pub mod columns;
 pub mod correlate;
-pub mod kernel;
 pub(super) mod logarithms;
 pub mod overlapping;
+pub(super) mod posterior;
 pub(super) mod products;
 pub(super) mod recursion;
 pub mod renewal;

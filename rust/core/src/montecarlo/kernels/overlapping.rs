@@ -18,22 +18,20 @@
 //!
 //! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i
 //! in place of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at
-//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::proposals::weight_bounds`] with e^{κ²‖Ĉx‖²/2} ≤
+//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::weight_bounds`] with e^{κ²‖Ĉx‖²/2} ≤
 //! e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no bound and is weighted by the drawn
 //! pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the normal densities
 //! for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::family::{Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::columns::{ColumnScratch, Columns};
-use crate::montecarlo::kernels::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::kernels::recursion::log_density;
-use crate::montecarlo::kernels::renewal::RenewalProposal;
 use crate::montecarlo::kernels::ring::Ring;
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::proposals::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase, Tilted};
-use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
-use crate::montecarlo::source::draw_patterns;
+use crate::montecarlo::source::{draw_patterns, RenewalProposal};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
@@ -58,7 +56,7 @@ pub struct OverlappingKernel {
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct OverlappingScratch {
-    patterns: Vec<Vec<(usize, f64)>>,
+    patterns: Patterns,
     rows: Vec<Lanes>,
     sums: Vec<Lanes>,
     ring: Ring,
@@ -107,12 +105,6 @@ impl OverlappingKernel {
         Ok(Self { columns, unit, upper, lower, below })
     }
 
-    /// Returns the law of the participations, with the squared norms of single columns.
-    #[must_use]
-    pub fn law(&self) -> &Renewal {
-        &self.upper
-    }
-
     /// Returns the law whose recursion replaces P where a large ratio is a large loss, and the law for the other role.
     fn laws(&self) -> (&Renewal, &Renewal) {
         if self.below {
@@ -120,118 +112,6 @@ impl OverlappingKernel {
         } else {
             (&self.upper, &self.lower)
         }
-    }
-
-    /// Returns the sums that bound samples from a proposal, as in [`crate::montecarlo::proposals::weight_bounds`], with the
-    /// squared norms that the proof at the head of this file needs.
-    ///
-    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ
-    /// w_x e_x e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since
-    /// f↑(y) f↓(−y) ≥ ζ².
-    #[must_use]
-    pub fn sums(&self, proposal: &Renewal, mean_scale: f64, direction: Direction) -> HolderSums {
-        let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
-        // This gives a law with these multiples of G and U, and a bound on the error of its squared norms, which are
-        // differences of larger ones.
-        let blended = |factor: (f64, f64)| {
-            let squares = pairs().map(|(g, u)| factor.0 * g + factor.1 * u).collect();
-            let widest = pairs().map(|(g, u)| factor.0.abs() * g + factor.1.abs() * u).fold(0.0, f64::max);
-            (Renewal { squares, ..self.upper.clone() }, square_error(self.columns.iterations()) * widest)
-        };
-        let sums = |power: f64, exponent: f64| {
-            if direction == Direction::Add {
-                return self.lower.log_sum(proposal, power, exponent);
-            }
-            // (κG − U)/(κ − 1)
-            let (law, error) = blended((mean_scale / (mean_scale - 1.0), -1.0 / (mean_scale - 1.0)));
-            law.log_sum_within(proposal, power, exponent, error)
-        };
-        let overlap = || {
-            let (law, error) = blended((0.5, 0.5));
-            law.log_sum_within(&law, 1.0, -0.5, error)
-        };
-        let same = same_law(&self.upper, proposal);
-        HolderSums::from_patterns(same, mean_scale, direction, sums, overlap)
-    }
-
-    /// Returns a bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        self.columns.reach().0 * self.unit * f64::from(self.upper.records()) * (1.0 + 1e-9)
-    }
-
-    /// Returns the terms of a bound on |ln density|: [`Self::lipschitz`], the largest (Ĉx)_k, and the largest Σ
-    /// x_i²(s_i + Γ_i).
-    #[must_use]
-    pub fn reach(&self) -> (f64, f64, f64) {
-        let records = f64::from(self.upper.records());
-        let square = self.lower.squares.iter().copied().fold(0.0, f64::max);
-        let most = cast(self.upper.most_participations()) * records * records * square;
-        (self.lipschitz(), self.columns.reach().1 * self.unit * records, most)
-    }
-
-    /// Returns a bound on every |ln density| of a sample.
-    #[must_use]
-    pub fn magnitude(&self, mean_scale: f64) -> f64 {
-        let scale = 1.0 + mean_scale.abs();
-        let (lipschitz, mean, square) = self.reach();
-        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * mean) + square)
-    }
-
-    /// Returns the average distance of a coordinate of a drawn sample from the exact one: of the normal number, and of
-    /// κĈx.
-    #[must_use]
-    pub fn coordinate_error(&self, mean_scale: f64) -> f64 {
-        NORMAL_ERROR + mean_scale.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()))
-    }
-
-    /// Returns a bound on the error of each log density from rounding, for the given mean scale; compare
-    /// [`super::renewal`].
-    ///
-    /// The error of u_i is [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; that of s_i +
-    /// Γ_i is a few n·u of its size; a step of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉
-    /// participations, of up to k records.
-    #[must_use]
-    pub fn rounding(&self, mean_scale: f64) -> f64 {
-        self.rounding_at(mean_scale, mean_scale.abs())
-    }
-
-    /// Returns the same bound for samples whose mean is at most `means` times that of participations.
-    #[must_use]
-    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        let (n, most, records) =
-            (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
-        let scale = 1.0 + mean_scale.abs();
-        let largest = LARGEST_NORMAL + means * self.reach().1;
-        let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
-        let exponent = scale * sums
-            + UNIT_ROUNDOFF
-                * (16.0 * n + 8.0 * scale * scale)
-                * self.lower.squares.iter().copied().fold(0.0, f64::max)
-                * records;
-        let several = 4.0 * records * records * most;
-        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
-            + records * most * exponent
-            + most * self.upper.counts_error)
-            * (1.0 + 1e-6)
-    }
-
-    /// Returns the log densities of given outcomes y/σ, one vector of n numbers for each lane.
-    #[inline(always)]
-    pub fn given<V: Vector>(
-        &self,
-        direction: Direction,
-        outcomes: &[Vec<f64>],
-        scratch: &mut OverlappingScratch,
-    ) -> Ratios {
-        scratch.rows.clear();
-        scratch.rows.resize(self.columns.iterations(), splat(0.0));
-        for (lane, outcome) in outcomes.iter().enumerate() {
-            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
-                row[lane] = *value;
-            }
-        }
-        self.densities::<V>(direction, None, scratch)
     }
 
     #[inline(always)]
@@ -281,9 +161,129 @@ impl OverlappingKernel {
     }
 }
 
+impl Family for OverlappingKernel {
+    /// This has the squared norms of single columns.
+    fn renewal_law(&self) -> Option<&Renewal> {
+        Some(&self.upper)
+    }
+
+    fn outcome_length(&self) -> usize {
+        self.upper.iterations()
+    }
+
+    /// Compare [`super::renewal`]. The error of u_i is [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u
+    /// of its size; that of s_i + Γ_i is a few n·u of its size; a step of the recursion adds 4u; a pattern passes n
+    /// steps and at most ⌈n/b⌉ participations, of up to k records.
+    fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
+        let (n, most, records) =
+            (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
+        let scale = 1.0 + mean_scale.abs();
+        let largest = LARGEST_NORMAL + means * self.largest_mean();
+        let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
+        let exponent = scale * sums
+            + UNIT_ROUNDOFF
+                * (16.0 * n + 8.0 * scale * scale)
+                * self.lower.squares.iter().copied().fold(0.0, f64::max)
+                * records;
+        let several = 4.0 * records * records * most;
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
+            + records * most * exponent
+            + most * self.upper.counts_error)
+            * (1.0 + 1e-6)
+    }
+
+    /// Σ_k of the largest (Ĉx)_k.
+    fn lipschitz(&self) -> f64 {
+        self.columns.reach().0 * self.unit * f64::from(self.upper.records()) * (1.0 + 1e-9)
+    }
+
+    fn largest_mean(&self) -> f64 {
+        self.columns.reach().1 * self.unit * f64::from(self.upper.records())
+    }
+
+    /// The last term is the largest Σ x_i²(s_i + Γ_i).
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        let (scale, records) = (1.0 + mean_scale.abs(), f64::from(self.upper.records()));
+        let square = self.lower.squares.iter().copied().fold(0.0, f64::max);
+        let most = cast(self.upper.most_participations()) * records * records * square;
+        scale * scale * (self.lipschitz() * (LARGEST_NORMAL + mean_scale.abs() * self.largest_mean()) + most)
+    }
+
+    /// The error of κĈx is that of its sums.
+    fn coordinate_error(&self, mean_scale: f64, displaced: f64) -> f64 {
+        let largest = self.largest_mean();
+        let sums = mean_scale.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()));
+        NORMAL_ERROR + sums + self.added(mean_scale.abs() * largest, displaced * largest)
+    }
+
+    /// m̄ is the matrix applied to the mean participations, and h its transpose applied to the result.
+    fn tilt_base(&self) -> Option<TiltBase> {
+        let OverlappingScratch { rows, sums, columns, .. } = &mut OverlappingScratch::default();
+        let mut patterns = vec![Vec::new(); LANES];
+        patterns[0] = mean_participations(&self.upper).into_iter().enumerate().collect();
+        self.columns.spread::<Portable>(&patterns, rows, columns);
+        for row in rows.iter_mut() {
+            row[0] *= self.unit;
+        }
+        let mean: Vec<f64> = rows.iter().map(|row| row[0]).collect();
+        self.columns.correlate::<Portable>(rows, sums, columns);
+        let overlap: Vec<f64> = sums.iter().take(self.columns.iterations()).map(|sum| sum[0] * self.unit).collect();
+        let largest = mean.iter().copied().fold(0.0, f64::max);
+        let error = self.columns.rounding(largest) * self.unit
+            + 2.0 * UNIT_ROUNDOFF * overlap.iter().copied().fold(0.0, f64::max);
+        Some(TiltBase::of_rounds(&self.upper, mean, overlap, error))
+    }
+}
+
 impl Kernel for OverlappingKernel {
     type Proposal = RenewalProposal;
     type Scratch = OverlappingScratch;
+    /// Only bounds on the density of a scaled proposal are known, so a mixture cannot contain one.
+    type Scaled = Infallible;
+
+    fn scaled(&self, _: f64, _: f64) -> Result<Infallible> {
+        Err(Error::Numerics { reason: "mixtures have no scaled proposals where columns overlap" })
+    }
+
+    fn mean_scale(proposal: &RenewalProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    /// The squared norms are those that the proof at the head of this file needs.
+    ///
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ
+    /// w_x e_x e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since
+    /// f↑(y) f↓(−y) ≥ ζ².
+    fn sums(&self, proposal: &RenewalProposal, direction: Direction) -> HolderSums {
+        let RenewalProposal { law: proposal, mean_scale } = proposal;
+        let mean_scale = *mean_scale;
+        let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
+        // This gives a law with these multiples of G and U, and a bound on the error of its squared norms, which are
+        // differences of larger ones.
+        let blended = |factor: (f64, f64)| {
+            let squares = pairs().map(|(g, u)| factor.0 * g + factor.1 * u).collect();
+            let widest = pairs().map(|(g, u)| factor.0.abs() * g + factor.1.abs() * u).fold(0.0, f64::max);
+            (Renewal { squares, ..self.upper.clone() }, square_error(self.columns.iterations()) * widest)
+        };
+        let sums = |power: f64, exponent: f64| {
+            if direction == Direction::Add {
+                return self.lower.log_sum(proposal, power, exponent);
+            }
+            // (κG − U)/(κ − 1)
+            let (law, error) = blended((mean_scale / (mean_scale - 1.0), -1.0 / (mean_scale - 1.0)));
+            law.log_sum_within(proposal, power, exponent, error)
+        };
+        let overlap = || {
+            let (law, error) = blended((0.5, 0.5));
+            law.log_sum_within(&law, 1.0, -0.5, error)
+        };
+        let same = same_law(&self.upper, proposal);
+        HolderSums::from_patterns(same, mean_scale, direction, sums, overlap)
+    }
+
+    fn drawn(&self, proposal: &RenewalProposal) -> (f64, f64) {
+        proposal.law.drawn()
+    }
 
     /// The parameter is the probability to join.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
@@ -325,45 +325,13 @@ impl Kernel for OverlappingKernel {
         }
         self.densities::<V>(purpose.direction, Some((proposal, purpose, &drawn)), scratch)
     }
-}
-
-impl OverlappingKernel {
-    /// Returns the direction of the tilts.
-    pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
-        self.direction::<Portable>()
-    }
-
-    /// Returns P tilted by θ.
-    pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.rounds(&self.upper, theta)
-    }
-}
-
-impl Balanced for OverlappingKernel {
-    type Base = TiltBase;
-    type Tilt = Tilted;
-    /// Only bounds on the density of a scaled proposal are known, so a mixture cannot contain one.
-    type Scaled = Infallible;
-
-    fn base(&self) -> TiltBase {
-        self.tilt_base()
-    }
-
-    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
-        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
-    }
-
-    fn scaled(&self, _: f64, _: f64) -> Result<Infallible> {
-        Err(Error::Numerics { reason: "mixtures have no scaled proposals where columns overlap" })
-    }
 
     /// Densities of tilts are relative to the true P, which need not be known; the loss is the enclosed one.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<Infallible>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut OverlappingScratch,
         out: &mut Weighed,
@@ -394,26 +362,17 @@ impl Balanced for OverlappingKernel {
             Direction::Replace => own.sub(V::load(&densities.mirrored)),
         });
     }
-}
 
-impl OverlappingKernel {
-    /// Computes m̄ and h: the matrix applied to the mean participations, and its transpose applied to the result.
-    fn direction<V: Vector>(&self) -> TiltBase {
-        let kernel = self;
-        let OverlappingScratch { rows, sums, columns, .. } = &mut OverlappingScratch::default();
-        let mut patterns = vec![Vec::new(); LANES];
-        patterns[0] = mean_participations(&kernel.upper).into_iter().enumerate().collect();
-        kernel.columns.spread::<V>(&patterns, rows, columns);
-        for row in rows.iter_mut() {
-            row[0] *= kernel.unit;
+    #[inline(always)]
+    fn given<V: Vector>(&self, direction: Direction, outcomes: &[Vec<f64>], _: &[Vec<u64>]) -> Ratios {
+        let rows = vec![splat(0.0); self.columns.iterations()];
+        let mut scratch = OverlappingScratch { rows, ..OverlappingScratch::default() };
+        for (lane, outcome) in outcomes.iter().enumerate() {
+            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
+                row[lane] = *value;
+            }
         }
-        let mean: Vec<f64> = rows.iter().map(|row| row[0]).collect();
-        kernel.columns.correlate::<V>(rows, sums, columns);
-        let overlap: Vec<f64> = sums.iter().take(kernel.columns.iterations()).map(|sum| sum[0] * kernel.unit).collect();
-        let largest = mean.iter().copied().fold(0.0, f64::max);
-        let error = kernel.columns.rounding(largest) * kernel.unit
-            + 2.0 * UNIT_ROUNDOFF * overlap.iter().copied().fold(0.0, f64::max);
-        TiltBase::of_rounds(&kernel.upper, mean, overlap, error)
+        self.densities::<V>(direction, None, &mut scratch)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The products u_i = ⟨ĉ_i, ŷ⟩ of the rounds, in blocks from the last round to the first: drawn block by block, or
 //! given for all rounds.
 
-use crate::montecarlo::kernels::renewal::RenewalKernel;
+use crate::montecarlo::kernels::correlate::Correlator;
 use crate::montecarlo::kernels::ring::SETTLED;
 use crate::montecarlo::source::Source;
 use crate::vector::{splat, Lanes, Vector};
@@ -30,9 +30,10 @@ impl Products for AtHand<'_> {
     }
 }
 
-/// Rows from a source, correlated with a kernel's coefficients: memory does not depend on the number of rounds.
+/// Rows from a source, correlated with the coefficients of columns: memory does not depend on the number of rounds.
 pub(in crate::montecarlo) struct Streamed<'a, S> {
-    kernel: &'a RenewalKernel,
+    coefficients: &'a [f64],
+    correlator: &'a Correlator,
     source: &'a mut S,
     blocks: &'a mut Blocks,
 }
@@ -50,32 +51,32 @@ impl<'a, S: Source> Streamed<'a, S> {
     /// Begins eight samples of the source, before their last round.
     #[inline(always)]
     pub(in crate::montecarlo) fn begin<V: Vector>(
-        kernel: &'a RenewalKernel,
+        (coefficients, correlator): (&'a [f64], &'a Correlator),
         source: &'a mut S,
         blocks: &'a mut Blocks,
     ) -> Self {
         source.begin::<V>(&mut blocks.patterns);
-        let (block, tail) = (kernel.correlator().block(), kernel.correlator().tail());
+        let (block, tail) = (correlator.block(), correlator.tail());
         blocks.rows.clear();
         blocks.rows.resize(block + tail, splat(0.0));
         blocks.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
-        Self { kernel, source, blocks }
+        Self { coefficients, correlator, source, blocks }
     }
 }
 
 impl<S: Source> Products for Streamed<'_, S> {
     #[inline(always)]
     fn block(&self) -> usize {
-        self.kernel.correlator().block()
+        self.correlator.block()
     }
 
     #[inline(always)]
     fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes] {
         let Blocks { rows, sums, workspace, patterns } = &mut *self.blocks;
-        let correlator = self.kernel.correlator();
+        let correlator = self.correlator;
         // The head of the later block becomes the tail of this one.
         rows.copy_within(0..correlator.tail(), correlator.block());
-        self.source.fill::<V>(self.kernel, start, &mut rows[..length], patterns);
+        self.source.fill::<V>(self.coefficients, start, &mut rows[..length], patterns);
         correlator.correlate::<V>(rows, length, sums, workspace);
         sums
     }

@@ -9,7 +9,7 @@
 //! Eight samples run side by side in the linear domain ([`super::ring`]). If the numbers of one of them leave this
 //! domain, all are recomputed in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
 
-use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
+use crate::montecarlo::family::{Purpose, Ratios};
 use crate::montecarlo::kernels::logarithms::log_ratio;
 use crate::montecarlo::kernels::products::{AtHand, Products};
 use crate::montecarlo::kernels::ring::{Ring, Track, SETTLED};

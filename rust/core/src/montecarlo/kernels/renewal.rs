@@ -18,21 +18,21 @@
 //! are recomputed in logarithms ([`RenewalKernel::logarithmic`]).
 //!
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product includes at most n
-//! additions and ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
+//! additions and ⌈n/b⌉ factors; [`Family::rounding`] adds them up.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::correlate::Correlator;
-use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::kernels::logarithms::log_ratio;
 use crate::montecarlo::kernels::products::{Blocks, Streamed};
 use crate::montecarlo::kernels::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
 use crate::montecarlo::kernels::ring::{Ring, Track, SETTLED};
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::proposals::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
-use crate::montecarlo::proposals::weight_bounds::Direction;
-use crate::montecarlo::source::{Random, Source};
+use crate::montecarlo::source::{add_participations, draw_noise, Given, Random, RenewalProposal, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, TiltedSource};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
+use crate::replicas::drawn::Participations;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
@@ -43,30 +43,6 @@ pub struct RenewalKernel {
     /// ĉ: the coefficients in units of σ.
     pub coefficients: Vec<f64>,
     correlator: Correlator,
-}
-
-/// A proposal: a law of the same family with another probability, and the scale κ of the means.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RenewalProposal {
-    /// The law of the participation patterns that are drawn.
-    pub law: Renewal,
-    /// κ.
-    pub mean_scale: f64,
-}
-
-impl RenewalProposal {
-    /// Creates the proposal whose patterns join with this probability.
-    ///
-    /// # Errors
-    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_mean_scale`].
-    pub fn new(law: &Renewal, probability: f64, mean_scale: f64) -> Result<Self> {
-        check_mean_scale(mean_scale)?;
-        if !(probability > 0.0 && probability <= 1.0) {
-            let name = "proposal's sampling probability";
-            return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
-        }
-        Ok(Self { law: law.with_probability(probability), mean_scale })
-    }
 }
 
 /// Buffers of one worker, reused from block to block.
@@ -218,62 +194,6 @@ impl RenewalKernel {
         self.coefficients == other.coefficients && self.law == other.law
     }
 
-    /// Returns a bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most
-    /// one participation (of all of a user's records) reaches each round.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let n = self.law.iterations() as f64;
-        n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
-    }
-
-    /// Returns the largest entry that Ĉx can have.
-    #[must_use]
-    pub fn largest_mean(&self) -> f64 {
-        f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
-    }
-
-    /// Returns a bound on the error of each log density from rounding, for the given mean scale.
-    ///
-    /// The correlation's error of ⟨ĉ_i, ŷ⟩ is [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale,
-    /// the exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
-    /// steps and at most ⌈n/b⌉ participations. For k records at once the exponent's error counts k times, that of s_i
-    /// k² times, and the sum of their terms adds 4k u.
-    #[must_use]
-    pub fn rounding(&self, mean_scale: f64) -> f64 {
-        self.rounding_at(mean_scale, mean_scale.abs())
-    }
-
-    /// Returns the same bound for samples whose mean is at most `means` times that of participations.
-    #[must_use]
-    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (bands, n, most) =
-            (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
-        let total: f64 = self.coefficients.iter().sum();
-        let records = f64::from(self.law.records());
-        let largest = LARGEST_NORMAL + means * self.largest_mean();
-        let scale = 1.0 + mean_scale.abs();
-        let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
-            + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
-        let several = 4.0 * records * records * most;
-        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
-            + records * most * exponent
-            + most * self.law.counts_error)
-            * (1.0 + 1e-6)
-    }
-
-    /// Returns a bound on every |ln density| of a sample.
-    #[must_use]
-    pub fn magnitude(&self, mean_scale: f64) -> f64 {
-        let scale = 1.0 + mean_scale.abs();
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
-        let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
-        let square = most * records * records * self.law.squares[0];
-        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
-    }
-
     /// Returns the log densities of eight samples; `None` if some exponent leaves the linear domain.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
@@ -301,7 +221,12 @@ impl RenewalKernel {
         let block = self.correlator.block();
         for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
             let end = (start + block).min(n);
-            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.blocks.patterns);
+            source.fill::<V>(
+                &self.coefficients,
+                start,
+                &mut scratch.all_rows[start..end],
+                &mut scratch.blocks.patterns,
+            );
         }
     }
 
@@ -383,7 +308,8 @@ impl<S: Source, const TILTED: bool, const MIRRORED: bool> Vectored for Recursion
     #[inline(always)]
     fn run<V: Vector>(self) -> Option<Ratios> {
         let Self { kernel, proposal, source, scratch } = self;
-        let mut products = Streamed::begin::<V>(kernel, source, &mut scratch.blocks);
+        let mut products =
+            Streamed::begin::<V>((&kernel.coefficients, &kernel.correlator), source, &mut scratch.blocks);
         let mut growth = RenewalGrowth::<'_, TILTED, MIRRORED> {
             own: Track::new(&kernel.law, &mut scratch.own),
             mirror: Track::new(&kernel.law, &mut scratch.mirror),
@@ -440,9 +366,124 @@ impl<'a> Recursive for RenewalSamples<'a> {
     }
 }
 
+impl Family for RenewalKernel {
+    fn renewal_law(&self) -> Option<&Renewal> {
+        Some(&self.law)
+    }
+
+    fn participations(&self) -> Option<Participations<'_>> {
+        Some(Participations::Renewal(&self.law, &self.coefficients))
+    }
+
+    fn outcome_length(&self) -> usize {
+        self.law.iterations()
+    }
+
+    /// The correlation's error of ⟨ĉ_i, ŷ⟩ is [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale,
+    /// the exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
+    /// steps and at most ⌈n/b⌉ participations. For k records at once the exponent's error counts k times, that of s_i
+    /// k² times, and the sum of their terms adds 4k u.
+    fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (bands, n, most) =
+            (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
+        let total: f64 = self.coefficients.iter().sum();
+        let records = f64::from(self.law.records());
+        let largest = LARGEST_NORMAL + means * self.largest_mean();
+        let scale = 1.0 + mean_scale.abs();
+        let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
+            + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
+        let several = 4.0 * records * records * most;
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
+            + records * most * exponent
+            + most * self.law.counts_error)
+            * (1.0 + 1e-6)
+    }
+
+    /// n times the largest coefficient, since at most one participation (of all of a user's records) reaches each round.
+    fn lipschitz(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let n = self.law.iterations() as f64;
+        n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
+    }
+
+    fn largest_mean(&self) -> f64 {
+        f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
+        let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
+        let square = most * records * records * self.law.squares[0];
+        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
+    }
+
+    fn tilt_base(&self) -> Option<TiltBase> {
+        let n = self.law.iterations();
+        let taken = mean_participations(&self.law);
+        let mut mean = vec![0.0; n];
+        for (i, x) in taken.iter().enumerate() {
+            for (m, c) in mean[i..].iter_mut().zip(&self.coefficients) {
+                *m += c * x;
+            }
+        }
+        let overlap: Vec<f64> =
+            (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
+        // Each entry is a sum of at most `bands` products of non-negative numbers.
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
+        let error = relative * overlap.iter().copied().fold(0.0, f64::max);
+        Some(TiltBase::of_rounds(&self.law, mean, overlap, error))
+    }
+}
+
+/// The rows of outcomes of tuples of replicas.
+struct Tuples<'a, 'b> {
+    draw: &'a mut DrawTuples<'b>,
+    stream: &'a mut Stream,
+}
+
+impl Source for Tuples<'_, '_> {
+    #[inline(always)]
+    fn begin<V: Vector>(&mut self, patterns: &mut Patterns) {
+        (self.draw)(self.stream, patterns);
+    }
+
+    #[inline(always)]
+    fn fill<V: Vector>(
+        &mut self,
+        coefficients: &[f64],
+        start: usize,
+        rows: &mut [Lanes],
+        patterns: &mut [Vec<(usize, f64)>],
+    ) {
+        draw_noise::<V>(self.stream, rows);
+        add_participations(coefficients, 1.0, start, rows, patterns);
+    }
+}
+
 impl Kernel for RenewalKernel {
     type Proposal = RenewalProposal;
     type Scratch = RenewalScratch;
+    type Scaled = RenewalProposal;
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    fn mean_scale(proposal: &RenewalProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    fn sums(&self, proposal: &RenewalProposal, direction: Direction) -> HolderSums {
+        HolderSums::of(&self.law, &proposal.law, proposal.mean_scale, direction)
+    }
+
+    fn drawn(&self, proposal: &RenewalProposal) -> (f64, f64) {
+        proposal.law.drawn()
+    }
 
     /// The parameter is the probability to join.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
@@ -468,57 +509,12 @@ impl Kernel for RenewalKernel {
         }
         ratios
     }
-}
-
-impl RenewalKernel {
-    /// Returns the direction of the tilts.
-    pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
-        let n = self.law.iterations();
-        let taken = mean_participations(&self.law);
-        let mut mean = vec![0.0; n];
-        for (i, x) in taken.iter().enumerate() {
-            for (m, c) in mean[i..].iter_mut().zip(&self.coefficients) {
-                *m += c * x;
-            }
-        }
-        let overlap: Vec<f64> =
-            (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
-        // Each entry is a sum of at most `bands` products of non-negative numbers.
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
-        let error = relative * overlap.iter().copied().fold(0.0, f64::max);
-        TiltBase::of_rounds(&self.law, mean, overlap, error)
-    }
-
-    /// Returns P tilted by θ.
-    pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.rounds(&self.law, theta)
-    }
-}
-
-impl Balanced for RenewalKernel {
-    type Base = TiltBase;
-    type Tilt = Tilted;
-    type Scaled = RenewalProposal;
-
-    fn base(&self) -> TiltBase {
-        self.tilt_base()
-    }
-
-    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
-        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
-    }
-
-    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
-        self.proposal(parameter, mean_scale)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<RenewalProposal>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut RenewalScratch,
         out: &mut Weighed,
@@ -552,5 +548,28 @@ impl Balanced for RenewalKernel {
                 out.add(k, V::load(&density).sub(numerator));
             }
         }
+    }
+
+    #[inline(always)]
+    fn given<V: Vector>(&self, _: Direction, outcomes: &[Vec<f64>], _: &[Vec<u64>]) -> Ratios {
+        let mut scratch = RenewalScratch::default();
+        self.ratios::<V, _>(None, true, &mut Given(outcomes), &mut scratch)
+            .unwrap_or_else(|| self.logarithmic::<V, _>(None, true, &mut Given(outcomes), &mut scratch))
+    }
+
+    #[inline(always)]
+    fn replicas<V: Vector>(
+        &self,
+        draw: &mut DrawTuples<'_>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        let before = stream.clone();
+        let linear = self.ratios::<V, _>(None, false, &mut Tuples { draw, stream }, scratch);
+        linear.unwrap_or_else(|| {
+            // The samples left the linear domain: they are drawn again from the saved state.
+            *stream = before;
+            self.logarithmic::<V, _>(None, false, &mut Tuples { draw, stream }, scratch)
+        })
     }
 }

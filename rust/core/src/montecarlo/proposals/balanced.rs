@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::mechanism::Mechanism;
+use crate::montecarlo::family::Mechanism;
 use crate::montecarlo::proposals::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::{Bound, Curve};
@@ -86,7 +86,7 @@ pub fn simulate_balanced(job: &BalancedJob, first: u64, count: u64, run: &Run) -
 
 struct Shard<'a> {
     job: &'a BalancedJob,
-    parts: &'a [(Prepared<'a>, u32)],
+    parts: &'a [Prepared<'a>],
     index: u64,
     worker: &'a mut Worker,
     run: &'a Run,

@@ -4,23 +4,18 @@
 //! `V = ρ f^{1−m}·(1 − e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of
 //! [`crate::replicas::tuples`] proves E V = δ_remove(ε), if all replicas may be busy at once, and the bound: V ≤ sup
 //! ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
-//! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in place of T^{μ−1}; and ln V changes by at
+//! [`crate::montecarlo::weight_bounds`] computes for a scale μ = m of the means, with sup ρ in place of T^{μ−1}; and ln V changes by at
 //! most as much when an outcome does. For several mechanisms with one m these are the products of ρ and of f.
 //!
 //! A tuple that was given up is a sample with V = 0. If at most K replicas may be busy at once, E V is below
 //! δ_remove(ε) by at most sup_x f^{1−m}D(x)·Z_⊥, which [`crate::replicas::left_out`] proves and bounds.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernels::allocation::{AllocationKernel, AllocationScratch};
-use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
-use crate::montecarlo::kernels::kernel::Ratios;
-use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
-use crate::montecarlo::mechanism::Mechanism;
-use crate::montecarlo::proposals::weight_bounds::{Direction, HolderSums};
-use crate::montecarlo::source::{add_participations, draw_noise, Source};
-use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
+use crate::montecarlo::family::{Buffers, Mechanism, Patterns, Purpose, Ratios, Samples};
+use crate::montecarlo::stream::Stream;
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::replicas::automaton_tuples::{AutomatonTuple, AutomatonTuples};
 use crate::replicas::block_tuples::{BlockTuple, BlockTuples};
 use crate::replicas::drawn::{Drawn, ROOM};
@@ -30,7 +25,7 @@ use crate::replicas::tuples::{RoundStep, Tuple, Tuples};
 use crate::replicas::Replicas;
 use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
-use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
+use crate::vector::{splat, Lanes, Vector, Vectored, Vectors, LANES};
 
 /// The loss of a sample with V = 0.
 const WORTHLESS: f64 = -1e9;
@@ -38,19 +33,11 @@ const WORTHLESS: f64 = -1e9;
 /// A mechanism with the tuples that its samples come from.
 #[derive(Debug)]
 pub struct Replicated {
-    kernel: Outcomes,
+    mechanism: Mechanism,
     tuples: Drawn,
     replicas: Replicas,
     /// Z_⊥ divided by the bound on ρ.
     left_out: OnceLock<f64>,
-}
-
-/// The kernel that computes f.
-#[derive(Debug, Clone)]
-enum Outcomes {
-    Renewal(Arc<RenewalKernel>),
-    Bins(Arc<BinsKernel>),
-    Allocation(Arc<AllocationKernel>),
 }
 
 /// The error for a mechanism without a chain of replicas.
@@ -62,33 +49,9 @@ impl Replicated {
     /// # Errors
     /// As [`Drawn::new`]; [`NO_CHAIN`].
     pub fn new(mechanism: &Mechanism, replicas: Replicas, run: &Run) -> Result<Self> {
-        let kernel = match mechanism {
-            Mechanism::Renewal(kernel) => Outcomes::Renewal(Arc::clone(kernel)),
-            Mechanism::Bins(kernel) => Outcomes::Bins(Arc::clone(kernel)),
-            Mechanism::Allocation(kernel) => Outcomes::Allocation(Arc::clone(kernel)),
-            _ => return Err(NO_CHAIN),
-        };
         let participations = mechanism.participations().ok_or(NO_CHAIN)?;
         let tuples = Drawn::new(&participations, replicas, ROOM, run)?;
-        Ok(Self { kernel, tuples, replicas, left_out: OnceLock::new() })
-    }
-
-    /// Prepares for drawing samples fast. The samples are the same without it.
-    ///
-    /// # Errors
-    /// As [`Drawn::prepare`].
-    pub fn prepare(&self, run: &Run) -> Result<()> {
-        self.tuples.prepare(run)
-    }
-
-    /// Returns the mechanism that is sampled.
-    #[must_use]
-    pub fn mechanism(&self) -> Mechanism {
-        match &self.kernel {
-            Outcomes::Renewal(kernel) => Mechanism::Renewal(Arc::clone(kernel)),
-            Outcomes::Bins(kernel) => Mechanism::Bins(Arc::clone(kernel)),
-            Outcomes::Allocation(kernel) => Mechanism::Allocation(Arc::clone(kernel)),
-        }
+        Ok(Self { mechanism: mechanism.clone(), tuples, replicas, left_out: OnceLock::new() })
     }
 
     /// Returns m, the power of f.
@@ -104,25 +67,19 @@ impl Replicated {
     pub fn log_bound(&self) -> f64 {
         self.tuples.log_bound()
     }
+}
 
-    /// Returns an upper bound on the missing part of E V, where only some replicas may be busy at once, as a multiple
-    /// of the weight bound.
-    ///
-    /// # Errors
-    /// As [`crate::replicas::drawn::Participations::log_left_out`].
-    pub fn left_out(&self, run: &Run) -> Result<f64> {
-        if let Some(known) = self.left_out.get() {
-            return Ok(*known);
-        }
-        let mechanism = self.mechanism();
-        let log = mechanism.participations().ok_or(NO_CHAIN)?.log_left_out(self.replicas, run)?;
-        let ratio = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
-        Ok(*self.left_out.get_or_init(|| ratio))
+impl Samples for Replicated {
+    fn mechanism(&self) -> Mechanism {
+        self.mechanism.clone()
     }
 
-    /// Returns the sums that bound the samples; see the head of this file.
-    #[must_use]
-    pub fn sums(&self, direction: Direction) -> HolderSums {
+    fn mean_scale(&self) -> f64 {
+        self.power()
+    }
+
+    /// See the head of this file.
+    fn sums(&self, direction: Direction) -> HolderSums {
         if direction != Direction::Remove {
             return HolderSums::Nothing;
         }
@@ -132,49 +89,67 @@ impl Replicated {
         HolderSums::Known { sum, overlap: Approximation::default() }
     }
 
-    /// Returns a bound on the errors of ln f and of m ln f − ln ρ.
-    #[must_use]
-    pub fn rounding(&self) -> f64 {
-        let (power, mechanism) = (self.power(), self.mechanism());
-        let more = match &self.kernel {
-            Outcomes::Renewal(_) | Outcomes::Allocation(_) => 1.0,
-            // Of T + 16 additions, 16 allow for one mean; each replica adds one mean.
-            Outcomes::Bins(_) => 1.0 + power / 16.0,
-        };
+    /// Samples of a power of f are of a removed record.
+    fn serves(&self, direction: Direction) -> bool {
+        direction == Direction::Remove
+    }
+
+    /// This bounds the errors of ln f and of m ln f − ln ρ.
+    fn rounding(&self) -> f64 {
+        let (power, mechanism) = (self.power(), &self.mechanism);
+        let more = mechanism.replicas_rounding(power);
         let (own, size) = (more * mechanism.rounding_at(1.0, power), mechanism.magnitude(power));
         let sum = 4.0 * UNIT_ROUNDOFF * (power * size + self.log_bound().abs());
         power * own + self.tuples.relative() + sum
     }
 
-    /// Returns the average distance of a coordinate of a sample from an exact one.
-    ///
-    /// At most m participations reach a row: adding each rounds by u of the sum so far. (For bins they are added to the
-    /// products.)
-    #[must_use]
-    pub fn coordinate_error(&self) -> f64 {
-        let (power, largest) = match &self.kernel {
-            Outcomes::Renewal(kernel) => (self.power(), kernel.largest_mean()),
-            Outcomes::Allocation(kernel) => (self.power(), kernel.largest_mean()),
-            Outcomes::Bins(_) => return NORMAL_ERROR,
-        };
-        NORMAL_ERROR + UNIT_ROUNDOFF * power * (1.0 + power * largest)
+    fn generator(&self) -> (f64, f64, f64) {
+        let coordinate = self.mechanism.replicas_coordinate_error(self.power());
+        (self.mechanism.lipschitz(), coordinate, self.tuples.variation())
     }
 
-    /// Returns a bound on the total variation of the law of the tuples.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        self.tuples.variation()
+    /// The samples are the same without it.
+    fn prepare(&self, run: &Run) -> Result<()> {
+        self.tuples.prepare(run)
     }
 
-    /// Draws eight samples and returns their log densities: ln f, and m ln f − ln ρ of the proposal.
-    #[inline(always)]
-    pub(super) fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut ReplicatedScratch) -> Ratios {
+    /// This is not 0 where only some replicas may be busy at once.
+    fn left_out(&self, run: &Run) -> Result<f64> {
+        if let Some(known) = self.left_out.get() {
+            return Ok(*known);
+        }
+        let log = self.mechanism.participations().ok_or(NO_CHAIN)?.log_left_out(self.replicas, run)?;
+        let ratio = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
+        Ok(*self.left_out.get_or_init(|| ratio))
+    }
+
+    /// The log densities are ln f, and m ln f − ln ρ of the proposal.
+    fn draw(&self, vectors: Vectors, _: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
         let mut log_weights = splat(0.0);
-        let mut ratios = match &self.kernel {
-            Outcomes::Renewal(kernel) => self.of_rounds::<V>(kernel, stream, scratch, &mut log_weights),
-            Outcomes::Bins(kernel) => self.of_bins::<V>(kernel, stream, scratch, &mut log_weights),
-            Outcomes::Allocation(kernel) => self.of_allocation::<V>(kernel, stream, scratch, &mut log_weights),
+        let mut states = std::mem::take(buffers.of::<States>());
+        let mut tuples = |stream: &mut Stream, patterns: &mut Patterns| {
+            patterns.resize(LANES, Vec::new());
+            patterns.iter_mut().for_each(Vec::clear);
+            let States { rounds, blocks, further, automata, phases, bins } = &mut states;
+            let log_weights = &mut log_weights;
+            match &self.tuples {
+                Drawn::Rounds(tuples) => {
+                    vectors.run(ByRounds { tuples, stream, states: rounds, log_weights, patterns });
+                }
+                Drawn::Blocks(tuples) => {
+                    vectors.run(ByBlocks { tuples, stream, states: blocks, further, log_weights, patterns });
+                }
+                Drawn::Automaton(tuples) => {
+                    vectors.run(ByRounds { tuples, stream, states: automata, log_weights, patterns });
+                }
+                Drawn::Phases(tuples) => {
+                    vectors.run(ByRounds { tuples, stream, states: phases, log_weights, patterns });
+                }
+                Drawn::Placed(placed) => vectors.run(Place { placed, stream, bins, log_weights, patterns }),
+            }
         };
+        let mut ratios = self.mechanism.replicate(vectors, &mut tuples, stream, buffers);
+        *buffers.of::<States>() = states;
         for lane in 0..LANES {
             if log_weights[lane] == f64::NEG_INFINITY {
                 ratios.mixture[lane] = WORTHLESS;
@@ -185,84 +160,34 @@ impl Replicated {
         }
         ratios
     }
-
-    #[inline(always)]
-    fn of_rounds<V: Vector>(
-        &self,
-        kernel: &RenewalKernel,
-        stream: &mut Stream,
-        scratch: &mut ReplicatedScratch,
-        log_weights: &mut Lanes,
-    ) -> Ratios {
-        let ReplicatedScratch { renewal, states, .. } = scratch;
-        let before = stream.clone();
-        let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
-        let linear = kernel.ratios::<V, _>(None, false, source, renewal);
-        linear.unwrap_or_else(|| {
-            // The samples left the linear domain: they are drawn again from the saved state.
-            *stream = before;
-            let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
-            kernel.logarithmic::<V, _>(None, false, source, renewal)
-        })
-    }
-
-    #[inline(always)]
-    fn of_bins<V: Vector>(
-        &self,
-        kernel: &BinsKernel,
-        stream: &mut Stream,
-        scratch: &mut ReplicatedScratch,
-        log_weights: &mut Lanes,
-    ) -> Ratios {
-        let ReplicatedScratch { bins: scratch, states, .. } = scratch;
-        let Drawn::Placed(placed) = &self.tuples else { return Ratios::NONE };
-        kernel.draw_noise::<V>(stream, scratch);
-        place::<V>(placed, stream, &mut states.bins, |lane, bin| kernel.shift(scratch, lane, bin, 1.0));
-        *log_weights = splat(placed.log_bound());
-        kernel.ratios::<V>(false, scratch)
-    }
 }
 
-impl Replicated {
-    #[inline(always)]
-    fn of_allocation<V: Vector>(
-        &self,
-        kernel: &AllocationKernel,
-        stream: &mut Stream,
-        scratch: &mut ReplicatedScratch,
-        log_weights: &mut Lanes,
-    ) -> Ratios {
-        let ReplicatedScratch { allocation, patterns, states, .. } = scratch;
-        begin::<V>(&self.tuples, stream, states, log_weights, patterns);
-        kernel.fill::<V>(patterns, stream, allocation);
-        kernel.ratios::<V>(allocation)
-    }
+/// Draws a tuple of bins for each lane.
+struct Place<'a> {
+    placed: &'a Placed,
+    stream: &'a mut Stream,
+    bins: &'a mut Vec<usize>,
+    log_weights: &'a mut Lanes,
+    patterns: &'a mut Patterns,
 }
 
-/// Draws a tuple for each lane, and passes its bins to `put`.
-#[inline(always)]
-fn place<V: Vector>(placed: &Placed, stream: &mut Stream, bins: &mut Vec<usize>, mut put: impl FnMut(usize, usize)) {
-    let mut drawing = stream.take::<V>();
-    let (mut one, mut other) = (splat(0.0), splat(0.0));
-    drawing.uniform().store(&mut one);
-    drawing.uniform().store(&mut other);
-    stream.put_back(drawing);
-    for lane in 0..LANES {
-        placed.draw((one[lane], other[lane]), bins);
-        for &bin in bins.iter() {
-            put(lane, bin);
+impl Vectored for Place<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { placed, stream, bins, log_weights, patterns } = self;
+        let mut drawing = stream.take::<V>();
+        let (mut one, mut other) = (splat(0.0), splat(0.0));
+        drawing.uniform().store(&mut one);
+        drawing.uniform().store(&mut other);
+        stream.put_back(drawing);
+        for (lane, pattern) in patterns.iter_mut().enumerate() {
+            placed.draw((one[lane], other[lane]), bins);
+            pattern.extend(bins.iter().map(|&bin| (bin, 1.0)));
         }
+        *log_weights = splat(placed.log_bound());
     }
-}
-
-/// Buffers of one worker.
-#[derive(Debug, Default)]
-pub struct ReplicatedScratch {
-    renewal: RenewalScratch,
-    bins: BinsScratch,
-    allocation: AllocationScratch,
-    patterns: Vec<Vec<(usize, f64)>>,
-    states: States,
 }
 
 /// The states of tuples that are being drawn.
@@ -275,58 +200,6 @@ struct States {
     bins: Vec<usize>,
     /// The further random numbers that some of the tuples use in a step.
     further: Vec<Lanes>,
-}
-
-/// Draws a tuple for each lane: the rounds in which its replicas take part and their number, and ln ρ, −∞ where it is
-/// given up.
-#[inline(always)]
-fn begin<V: Vector>(
-    tuples: &Drawn,
-    stream: &mut Stream,
-    states: &mut States,
-    log_weights: &mut Lanes,
-    patterns: &mut Vec<Vec<(usize, f64)>>,
-) {
-    patterns.resize(LANES, Vec::new());
-    patterns.iter_mut().for_each(Vec::clear);
-    let States { rounds, blocks, further, automata, phases, .. } = states;
-    match tuples {
-        Drawn::Rounds(tuples) => V::apart(ByRounds { tuples, stream, states: rounds, log_weights, patterns }),
-        Drawn::Blocks(tuples) => {
-            V::apart(ByBlocks { tuples, stream, states: blocks, further, log_weights, patterns });
-        }
-        Drawn::Automaton(tuples) => V::apart(ByRounds { tuples, stream, states: automata, log_weights, patterns }),
-        Drawn::Phases(tuples) => V::apart(ByRounds { tuples, stream, states: phases, log_weights, patterns }),
-        // Bins have no rounds: they are drawn by [`place`].
-        Drawn::Placed(_) => {}
-    }
-}
-
-/// The rows of outcomes of tuples that are drawn from a stream.
-struct Rows<'a> {
-    tuples: &'a Drawn,
-    stream: &'a mut Stream,
-    states: &'a mut States,
-    log_weights: &'a mut Lanes,
-}
-
-impl Source for Rows<'_> {
-    #[inline(always)]
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
-        begin::<V>(self.tuples, self.stream, self.states, self.log_weights, patterns);
-    }
-
-    #[inline(always)]
-    fn fill<V: Vector>(
-        &mut self,
-        kernel: &RenewalKernel,
-        start: usize,
-        rows: &mut [Lanes],
-        patterns: &mut [Vec<(usize, f64)>],
-    ) {
-        draw_noise::<V>(self.stream, rows);
-        add_participations(&kernel.coefficients, 1.0, start, rows, patterns);
-    }
 }
 
 /// Tuples that are drawn round by round.
@@ -428,7 +301,7 @@ struct ByRounds<'a, T: Stepwise> {
     stream: &'a mut Stream,
     states: &'a mut Vec<T::Tuple>,
     log_weights: &'a mut Lanes,
-    patterns: &'a mut [Vec<(usize, f64)>],
+    patterns: &'a mut Patterns,
 }
 
 impl<T: Stepwise> Vectored for ByRounds<'_, T> {
@@ -475,7 +348,7 @@ struct ByBlocks<'a> {
     states: &'a mut Vec<BlockTuple>,
     further: &'a mut Vec<Lanes>,
     log_weights: &'a mut Lanes,
-    patterns: &'a mut [Vec<(usize, f64)>],
+    patterns: &'a mut Patterns,
 }
 
 impl Vectored for ByBlocks<'_> {

@@ -23,26 +23,25 @@
 //! Eight samples without a truncated round are those of the plain kernel, and Q/R = 1. **Rounding**: as in
 //! [`crate::montecarlo::kernels::renewal`], with multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a
 //! quotient with one rounding, all terms are positive, and so a truncated participation adds at most 8u to the error of
-//! its exponent ([`TruncatedKernel::rounding`]).
+//! its exponent ([`Family::rounding`]).
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
+use crate::montecarlo::family::{draw, Family, Kernel, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::logarithms::log_recursion;
 use crate::montecarlo::kernels::products::Streamed;
 use crate::montecarlo::kernels::recursion::{backwards, near, sampled, Growth, Recursive};
-use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::kernels::ring::{growths, in_linear_domain, Track, SETTLED};
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::weight_bounds::Direction;
-use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
-use crate::montecarlo::stream::Stream;
+use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, RenewalProposal, Source};
+use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::montecarlo::truncation::batch_sizes::{RoundSizes, SizeScratch, Truncation};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::exp_in_range;
-use crate::vector::{splat, Lanes, Vector, LANES};
+use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
@@ -203,13 +202,13 @@ impl Source for Thinned<'_> {
     #[inline(always)]
     fn fill<V: Vector>(
         &mut self,
-        kernel: &RenewalKernel,
+        coefficients: &[f64],
         start: usize,
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
     ) {
         draw_noise::<V>(self.stream, rows);
-        add_participations(&kernel.coefficients, 1.0, start, rows, patterns);
+        add_participations(coefficients, 1.0, start, rows, patterns);
     }
 }
 
@@ -231,47 +230,6 @@ impl TruncatedKernel {
         Ok(Self { renewal, sizes })
     }
 
-    /// Returns the sampler without truncation.
-    #[must_use]
-    pub fn renewal(&self) -> &RenewalKernel {
-        &self.renewal
-    }
-
-    /// Returns the process of the numbers of other records.
-    #[must_use]
-    pub fn batch_sizes(&self) -> &RoundSizes {
-        &self.sizes
-    }
-
-    /// Returns the bound of [`RenewalKernel::lipschitz`], where participations count at most twice.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        2.0 * self.renewal.lipschitz()
-    }
-
-    /// Returns a bound on the error of each log density from rounding; see the head of this file.
-    #[must_use]
-    pub fn rounding(&self, mean_scale: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let most = self.renewal.law().most_participations() as f64;
-        let multiple = largest_multiple(mean_scale);
-        // The error of ‖ĉ_i‖², bands·u relatively, counts multiple²/2 times.
-        #[allow(clippy::cast_precision_loss)]
-        let bands = self.renewal.coefficients.len() as f64;
-        let norms = multiple * multiple * bands * self.renewal.law().squares[0];
-        self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
-    }
-
-    /// Returns the log densities for given outcomes and batch sizes without the record, one of each for each lane.
-    #[must_use]
-    #[inline(always)]
-    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
-        let truncations = self.sizes.given(sizes);
-        let mut scratch = RenewalScratch::default();
-        self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
-            .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
-    }
-
     fn pair(&self) -> [Density<'_>; 2] {
         let law = self.renewal.law();
         [Density { law, usual: 1.0, displaced: 2.0 }, Density { law, usual: 0.0, displaced: -1.0 }]
@@ -287,7 +245,8 @@ impl TruncatedKernel {
         scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
         let law = self.renewal.law();
-        let mut products = Streamed::begin::<V>(&self.renewal, source, &mut scratch.blocks);
+        let mut products =
+            Streamed::begin::<V>((&self.renewal.coefficients, self.renewal.correlator()), source, &mut scratch.blocks);
         let mut growth = TruncatedGrowth {
             pair: self.pair(),
             proposal,
@@ -364,9 +323,91 @@ impl<'a> Recursive for TruncatedSamples<'a> {
     }
 }
 
+/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
+impl Family for TruncatedKernel {
+    fn renewal_law(&self) -> Option<&Renewal> {
+        Some(self.renewal.law())
+    }
+
+    fn outcome_length(&self) -> usize {
+        self.renewal.outcome_length()
+    }
+
+    fn of_presence(&self) -> bool {
+        true
+    }
+
+    /// See the head of this file.
+    fn rounding_at(&self, mean_scale: f64, _: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let most = self.renewal.law().most_participations() as f64;
+        let multiple = largest_multiple(mean_scale);
+        // The error of ‖ĉ_i‖², bands·u relatively, counts multiple²/2 times.
+        #[allow(clippy::cast_precision_loss)]
+        let bands = self.renewal.coefficients.len() as f64;
+        let norms = multiple * multiple * bands * self.renewal.law().squares[0];
+        self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
+    }
+
+    /// Participations count at most twice.
+    fn lipschitz(&self) -> f64 {
+        2.0 * self.renewal.lipschitz()
+    }
+
+    fn largest_mean(&self) -> f64 {
+        self.renewal.largest_mean()
+    }
+
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        self.renewal.magnitude(largest_multiple(mean_scale))
+    }
+
+    fn coordinate_error(&self, mean_scale: f64, _: f64) -> f64 {
+        let multiple = (2.0 * mean_scale).abs().max((2.0 * mean_scale - 1.0).abs());
+        NORMAL_ERROR + self.added(multiple * self.largest_mean(), 0.0)
+    }
+
+    fn truncation(&self) -> Option<f64> {
+        self.sizes.can_truncate().then(|| self.sizes.variation())
+    }
+
+    fn batch_sizes(&self, stream: Stream) -> Vec<Vec<u64>> {
+        with_vectors(Shown(&self.sizes, stream))
+    }
+}
+
+/// Draws the batch sizes of eight samples.
+struct Shown<'a>(&'a RoundSizes, Stream);
+
+impl Vectored for Shown<'_> {
+    type Output = Vec<Vec<u64>>;
+
+    #[inline(always)]
+    fn run<V: Vector>(mut self) -> Self::Output {
+        self.0.show::<V>(&mut self.1)
+    }
+}
+
 impl Kernel for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
+    type Scaled = RenewalProposal;
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    fn mean_scale(proposal: &RenewalProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    fn sums(&self, proposal: &RenewalProposal, direction: Direction) -> HolderSums {
+        HolderSums::of_plain(&proposal.law == self.renewal.law(), proposal.mean_scale, direction)
+    }
+
+    fn drawn(&self, proposal: &RenewalProposal) -> (f64, f64) {
+        proposal.law.drawn()
+    }
 
     /// This is the proposal of the sampler without truncation.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
@@ -400,51 +441,12 @@ impl Kernel for TruncatedKernel {
         }
         ratios
     }
-}
-
-/// Returns whether no loss of eight samples is above `least`; NaN counts as above.
-fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
-    let sign = if add { -1.0 } else { 1.0 };
-    (0..LANES).all(|l| sign * (ratios.mixture[l] - ratios.mirrored[l]) <= least)
-}
-
-/// Rows that were drawn before.
-struct Rows<'a>(&'a [Lanes]);
-
-impl Source for Rows<'_> {
-    #[inline(always)]
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
-        patterns.clear();
-    }
-
-    #[inline(always)]
-    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
-        rows.copy_from_slice(&self.0[start..start + rows.len()]);
-    }
-}
-
-/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
-impl Balanced for TruncatedKernel {
-    type Base = ();
-    type Tilt = Plain;
-    type Scaled = RenewalProposal;
-
-    fn base(&self) {}
-
-    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
-        Plain::of(theta)
-    }
-
-    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
-        self.proposal(parameter, mean_scale)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<RenewalProposal>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut TruncatedScratch,
         out: &mut Weighed,
@@ -455,7 +457,7 @@ impl Balanced for TruncatedKernel {
         let of = |law, mean_scale| Density { law, usual: mean_scale, displaced: displaced(mean_scale, add) };
         let proposal = match &origins.each[drawn] {
             Origin::Scaled(m) => of(&m.law, m.mean_scale),
-            Origin::Tilted(Plain) => of(self.renewal.law(), direction.plain_mean_scale()),
+            Origin::Tilted(_) => of(self.renewal.law(), direction.plain_mean_scale()),
         };
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
@@ -476,5 +478,34 @@ impl Balanced for TruncatedKernel {
             }
         }
         scratch.renewal.all_rows = rows;
+    }
+
+    #[inline(always)]
+    fn given<V: Vector>(&self, _: Direction, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        let truncations = self.sizes.given(sizes);
+        let mut scratch = RenewalScratch::default();
+        self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
+            .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
+    }
+}
+
+/// Returns whether no loss of eight samples is above `least`; NaN counts as above.
+fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
+    let sign = if add { -1.0 } else { 1.0 };
+    (0..LANES).all(|l| sign * (ratios.mixture[l] - ratios.mirrored[l]) <= least)
+}
+
+/// Rows that were drawn before.
+struct Rows<'a>(&'a [Lanes]);
+
+impl Source for Rows<'_> {
+    #[inline(always)]
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
+        patterns.clear();
+    }
+
+    #[inline(always)]
+    fn fill<V: Vector>(&mut self, _: &[f64], start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
+        rows.copy_from_slice(&self.0[start..start + rows.len()]);
     }
 }

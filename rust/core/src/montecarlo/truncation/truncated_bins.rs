@@ -17,16 +17,15 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::montecarlo::family::{draw, Family, Kernel, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::bins::{BinsKernel, BinsProposal, BinsScratch};
-use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
-use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::proposals::weight_bounds::Direction;
-use crate::montecarlo::stream::Stream;
+use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::montecarlo::truncation::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::truncation::truncated::{displaced, largest_multiple};
+use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
-use crate::vector::{splat, Lanes, Vector, LANES};
+use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
@@ -51,39 +50,6 @@ impl TruncatedBinsKernel {
     pub fn new(bins: Arc<BinsKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let sizes = Arc::new(BinSizes::new(dataset_size, limit, bins.law().squares.len())?);
         Ok(Self { bins, sizes })
-    }
-
-    /// Returns the sampler without truncation.
-    #[must_use]
-    pub fn bins(&self) -> &BinsKernel {
-        &self.bins
-    }
-
-    /// Returns the process of the numbers of other records.
-    #[must_use]
-    pub fn batch_sizes(&self) -> &BinSizes {
-        &self.sizes
-    }
-
-    /// Returns the bound of [`BinsKernel::lipschitz`], where a mode counts at most twice.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        2.0 * self.bins.lipschitz()
-    }
-
-    /// Returns a bound on the error of each log density from rounding: that of the exponents with the largest multiple,
-    /// and of the logarithms of s_t and 1 − s_t, which are at most 40 in size.
-    #[must_use]
-    pub fn rounding(&self, mean_scale: f64) -> f64 {
-        self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
-    }
-
-    /// Returns the log densities for given v in units of σ and batch sizes without the record, one of each for each
-    /// lane.
-    #[must_use]
-    #[inline(always)]
-    pub fn given<V: Vector>(&self, products: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
-        self.pair::<V>(&self.bins.given_products(products), &self.sizes.given(sizes), &mut Vec::new())
     }
 
     /// Draws v from a proposal, given the batch sizes in `scratch`.
@@ -167,9 +133,80 @@ impl TruncatedBinsKernel {
     }
 }
 
+/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
+impl Family for TruncatedBinsKernel {
+    fn outcome_length(&self) -> usize {
+        self.bins.outcome_length()
+    }
+
+    fn of_presence(&self) -> bool {
+        true
+    }
+
+    /// That of the exponents with the largest multiple, and of the logarithms of s_t and 1 − s_t, which are at most 40
+    /// in size.
+    fn rounding_at(&self, mean_scale: f64, _: f64) -> f64 {
+        self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
+    }
+
+    /// A mode counts at most twice.
+    fn lipschitz(&self) -> f64 {
+        2.0 * self.bins.lipschitz()
+    }
+
+    fn largest_mean(&self) -> f64 {
+        self.bins.largest_mean()
+    }
+
+    fn magnitude(&self, mean_scale: f64) -> f64 {
+        self.bins.magnitude(largest_multiple(mean_scale))
+    }
+
+    fn coordinate_error(&self, _: f64, _: f64) -> f64 {
+        NORMAL_ERROR
+    }
+
+    fn truncation(&self) -> Option<f64> {
+        self.sizes.can_truncate().then(|| self.sizes.variation())
+    }
+
+    fn batch_sizes(&self, stream: Stream) -> Vec<Vec<u64>> {
+        with_vectors(Shown(&self.sizes, stream))
+    }
+}
+
+/// Draws the batch sizes of eight samples.
+struct Shown<'a>(&'a BinSizes, Stream);
+
+impl Vectored for Shown<'_> {
+    type Output = Vec<Vec<u64>>;
+
+    #[inline(always)]
+    fn run<V: Vector>(mut self) -> Self::Output {
+        self.0.show::<V>(&mut self.1)
+    }
+}
+
 impl Kernel for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
+    type Scaled = BinsProposal;
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    fn mean_scale(proposal: &BinsProposal) -> f64 {
+        proposal.mean_scale
+    }
+
+    fn sums(&self, proposal: &BinsProposal, direction: Direction) -> HolderSums {
+        HolderSums::of_plain(&proposal.law == self.bins.law(), proposal.mean_scale, direction)
+    }
+
+    fn drawn(&self, proposal: &BinsProposal) -> (f64, f64) {
+        proposal.law.drawn()
+    }
 
     /// This is the proposal of the sampler without truncation.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
@@ -210,30 +247,12 @@ impl Kernel for TruncatedBinsKernel {
         };
         ratios
     }
-}
-
-/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
-impl Balanced for TruncatedBinsKernel {
-    type Base = ();
-    type Tilt = Plain;
-    type Scaled = BinsProposal;
-
-    fn base(&self) {}
-
-    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
-        Plain::of(theta)
-    }
-
-    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
-        self.proposal(parameter, mean_scale)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self>,
-        drawn: usize,
-        direction: Direction,
+        origins: &Origins<BinsProposal>,
+        (drawn, direction): (usize, Direction),
         stream: &mut Stream,
         scratch: &mut TruncatedBinsScratch,
         out: &mut Weighed,
@@ -256,5 +275,10 @@ impl Balanced for TruncatedBinsKernel {
                 out.add(k, V::load(&density).sub(numerator));
             }
         }
+    }
+
+    #[inline(always)]
+    fn given<V: Vector>(&self, _: Direction, products: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        self.pair::<V>(&self.bins.given_products(products), &self.sizes.given(sizes), &mut Vec::new())
     }
 }

@@ -140,6 +140,18 @@ impl HolderSums {
         Self::Known { sum: sums(mean_scale / excess, 0.5 * mean_scale), overlap }
     }
 
+    /// Returns the sums where only plain samples are known to be bounded, by 1.
+    #[must_use]
+    pub fn of_plain(same: bool, mean_scale: f64, direction: Direction) -> Self {
+        #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
+        let plain = mean_scale == direction.plain_mean_scale();
+        if same && plain {
+            Self::Plain
+        } else {
+            Self::Nothing
+        }
+    }
+
     /// Returns the sums of several mechanisms, each with its number of runs, with the same mean scale for all.
     #[must_use]
     pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {

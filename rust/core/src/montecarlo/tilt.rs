@@ -42,7 +42,7 @@ use crate::vector::functions::ln;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The direction of the tilt.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TiltBase {
     /// m̄ by rounds; empty for bins, where outcomes are inner products already.
     pub mean: Vec<f64>,
@@ -407,13 +407,13 @@ impl Source for TiltedSource<'_> {
     #[inline(always)]
     fn fill<V: Vector>(
         &mut self,
-        kernel: &crate::montecarlo::kernels::renewal::RenewalKernel,
+        coefficients: &[f64],
         start: usize,
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
     ) {
         draw_noise::<V>(self.stream, rows);
-        add_participations(&kernel.coefficients, 1.0, start, rows, patterns);
+        add_participations(coefficients, 1.0, start, rows, patterns);
         shift::<V>(rows, &self.base.mean[start..], self.tilted.theta);
     }
 }
