@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::replicas::automaton::Automaton;
 use crate::replicas::automaton_chain::{fitting, power_of_two, Chain, Factors, StepTerms, LEAST, TOP};
 use crate::replicas::chain::{table, LOOK};
+use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -286,88 +287,6 @@ impl AutomatonTuples {
         self.ends.get(self.chain.automaton.steps - i).map_or(self.growth, |table| table.growth)
     }
 
-    /// Returns an upper bound on ln ρ of a tuple.
-    #[must_use]
-    pub fn log_bound(&self) -> f64 {
-        self.log_bound
-    }
-
-    /// Returns n, the number of steps.
-    #[must_use]
-    pub fn steps(&self) -> usize {
-        self.chain.automaton.steps
-    }
-
-    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: for
-    /// each step [`Chain::raised`] and the slack of a sum, and the amount by which inner products are raised, 4u for
-    /// each band, in exponents.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, bands) = (self.chain.automaton.steps as f64, self.chain.automaton.overlaps.bands() as f64);
-        let largest = self.last.iter().chain(&self.inner).map(|factors| factors.largest).fold(0.0, f64::max);
-        let inner = 8.0 * UNIT_ROUNDOFF * bands * largest;
-        let step = self.chain.raised(largest) + 2.0 * (self.chain.slack() - 1.0) + inner;
-        #[allow(clippy::cast_precision_loss)] // small
-        let start = self.start.as_ref().map_or(0.0, |start| start.raised(4 * self.chain.order))
-            + 40.0 * self.chain.order as f64;
-        (n * step + UNIT_ROUNDOFF * (8.0 * start + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
-    }
-
-    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π: in each step
-    /// partial sums of its terms, each with an error of a few units of rounding of the total, are compared with a
-    /// multiple of 2⁻⁵² of it; in the first step those of the blocks and of the states of one.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let terms = self.chain.longest as f64;
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, first) = (self.chain.automaton.steps as f64, self.start.as_ref().map_or(0.0, Weighted::variation));
-        UNIT_ROUNDOFF * (4.0 * n * terms * (terms + 4.0) + first) * (1.0 + 1e-6)
-    }
-
-    /// Draws the first state of a tuple, from two uniform numbers in (0, 1].
-    pub fn begin(&self, uniforms: (f64, f64), tuple: &mut AutomatonTuple) {
-        let chain = &self.chain;
-        tuple.log_factor = 0.0;
-        tuple.kinds.resize(chain.order, 0);
-        if let Some(start) = &self.start {
-            tuple.number = start.draw(uniforms, |block| sums(chain, block, |number| self.value(1, number)));
-        } else {
-            let kind = chain.automaton.start.iter().position(|chance| *chance >= 1.0).unwrap_or(0);
-            tuple.kinds.fill(kind);
-            tuple.number = chain.multisets.number(&tuple.kinds);
-        }
-    }
-
-    /// Returns how many records take part in step i, from 1 on, by a uniform number in (0, 1]; `None` if the tuple is
-    /// given up.
-    #[inline]
-    #[must_use]
-    pub fn step(&self, i: usize, uniform: f64, tuple: &mut AutomatonTuple) -> Option<usize> {
-        if let Some(least) = self.nobody.get(i - 1) {
-            return if uniform <= f64::from(least[tuple.number]) {
-                Some(0)
-            } else {
-                self.choose(i, (uniform, false), tuple)
-            };
-        }
-        let (chain, factors) = (&self.chain, self.factors(i));
-        let following = chain.following.get(tuple.number);
-        let bridge = self.bridge() == Some(i);
-        if !bridge {
-            let (to, total) = (following[0] as usize, self.growth(i) * self.value(i, tuple.number));
-            let value = self.value(i + 1, to);
-            let term =
-                if chain.chosen.get(tuple.number).is_empty() { 1.0 } else { chain.nobody(tuple.number, factors) };
-            if term * value >= uniform * total {
-                tuple.number = to;
-                return Some(0);
-            }
-        }
-        self.choose(i, (uniform, bridge), tuple)
-    }
-
     #[inline(never)]
     fn choose(&self, i: usize, (uniform, bridge): (f64, bool), tuple: &mut AutomatonTuple) -> Option<usize> {
         let (chain, factors) = (&self.chain, self.factors(i));
@@ -412,10 +331,91 @@ impl AutomatonTuples {
         let joined = joined as f64;
         joined * kinds.iter().map(field).sum::<f64>()
     }
+}
 
-    /// Returns ln ρ of a tuple that has passed all steps.
-    #[must_use]
-    pub fn log_weight(&self, tuple: &AutomatonTuple) -> f64 {
+impl Bounds for AutomatonTuples {
+    fn log_bound(&self) -> f64 {
+        self.log_bound
+    }
+
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: for
+    /// each step [`Chain::raised`] and the slack of a sum, and the amount by which inner products are raised, 4u for
+    /// each band, in exponents.
+    fn relative(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (n, bands) = (self.chain.automaton.steps as f64, self.chain.automaton.overlaps.bands() as f64);
+        let largest = self.last.iter().chain(&self.inner).map(|factors| factors.largest).fold(0.0, f64::max);
+        let inner = 8.0 * UNIT_ROUNDOFF * bands * largest;
+        let step = self.chain.raised(largest) + 2.0 * (self.chain.slack() - 1.0) + inner;
+        #[allow(clippy::cast_precision_loss)] // small
+        let start = self.start.as_ref().map_or(0.0, |start| start.raised(4 * self.chain.order))
+            + 40.0 * self.chain.order as f64;
+        (n * step + UNIT_ROUNDOFF * (8.0 * start + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
+    }
+
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π: in each step
+    /// partial sums of its terms, each with an error of a few units of rounding of the total, are compared with a
+    /// multiple of 2⁻⁵² of it; in the first step those of the blocks and of the states of one.
+    fn variation(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let terms = self.chain.longest as f64;
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (n, first) = (self.chain.automaton.steps as f64, self.start.as_ref().map_or(0.0, Weighted::variation));
+        UNIT_ROUNDOFF * (4.0 * n * terms * (terms + 4.0) + first) * (1.0 + 1e-6)
+    }
+}
+
+impl Stepwise for AutomatonTuples {
+    type Tuple = AutomatonTuple;
+    type At<'a> = usize;
+
+    fn at(&self, i: usize) -> usize {
+        i
+    }
+
+    fn rounds(&self) -> usize {
+        self.chain.automaton.steps
+    }
+
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut AutomatonTuple) {
+        let chain = &self.chain;
+        tuple.log_factor = 0.0;
+        tuple.kinds.resize(chain.order, 0);
+        if let Some(start) = &self.start {
+            tuple.number = start.draw(uniforms, |block| sums(chain, block, |number| self.value(1, number)));
+        } else {
+            let kind = chain.automaton.start.iter().position(|chance| *chance >= 1.0).unwrap_or(0);
+            tuple.kinds.fill(kind);
+            tuple.number = chain.multisets.number(&tuple.kinds);
+        }
+    }
+
+    #[inline]
+    fn step(&self, &i: &usize, uniform: f64, tuple: &mut AutomatonTuple) -> Option<usize> {
+        if let Some(least) = self.nobody.get(i - 1) {
+            return if uniform <= f64::from(least[tuple.number]) {
+                Some(0)
+            } else {
+                self.choose(i, (uniform, false), tuple)
+            };
+        }
+        let (chain, factors) = (&self.chain, self.factors(i));
+        let following = chain.following.get(tuple.number);
+        let bridge = self.bridge() == Some(i);
+        if !bridge {
+            let (to, total) = (following[0] as usize, self.growth(i) * self.value(i, tuple.number));
+            let value = self.value(i + 1, to);
+            let term =
+                if chain.chosen.get(tuple.number).is_empty() { 1.0 } else { chain.nobody(tuple.number, factors) };
+            if term * value >= uniform * total {
+                tuple.number = to;
+                return Some(0);
+            }
+        }
+        self.choose(i, (uniform, bridge), tuple)
+    }
+
+    fn log_weight(&self, tuple: &AutomatonTuple) -> f64 {
         self.log_weight + tuple.log_factor
     }
 }
@@ -443,6 +443,7 @@ mod tests {
     use crate::replicas::enumeration::{
         agree, enumerated, inner, mean_with_error, uniforms, waits_and_patterns, Patterns,
     };
+    use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::run::Run;
 
     fn allocations(steps: usize, taken: usize) -> Patterns {
@@ -486,9 +487,9 @@ mod tests {
     fn one_of(tuples: &AutomatonTuples, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
         let mut tuple = AutomatonTuple::default();
         tuples.begin((draw(), draw()), &mut tuple);
-        let mut joined = vec![0; tuples.steps()];
-        for i in 1..=tuples.steps() {
-            match tuples.step(i, draw(), &mut tuple) {
+        let mut joined = vec![0; tuples.rounds()];
+        for i in 1..=tuples.rounds() {
+            match tuples.step(&i, draw(), &mut tuple) {
                 Some(count) => joined[i - 1] = count,
                 None => return (joined, f64::NEG_INFINITY),
             }

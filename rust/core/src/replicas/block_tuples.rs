@@ -17,6 +17,7 @@ use crate::participation::renewal::Renewal;
 use crate::replicas::blocks::{self, Placements};
 use crate::replicas::chain::youngest;
 use crate::replicas::path::Path;
+use crate::replicas::stepwise::Bounds;
 use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -111,20 +112,6 @@ impl BlockTuples {
         })
     }
 
-    /// Prepares for drawing tuples fast. The tuples are the same without it.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
-    pub fn prepare(&self, run: &Run) -> Result<()> {
-        self.tables.prepare(run)
-    }
-
-    /// Returns an upper bound on ln ρ of a tuple.
-    #[must_use]
-    pub fn log_bound(&self) -> f64 {
-        self.log_bound
-    }
-
     /// Returns m, the number of replicas.
     #[must_use]
     pub fn order(&self) -> usize {
@@ -154,36 +141,6 @@ impl BlockTuples {
         let (m, b) = (self.order() as f64, self.separation as f64);
         let pairs = self.participations() * 2.0 * m * 2.0 * self.blocks.largest();
         8.0 * UNIT_ROUNDOFF * (pairs + 2.0 * m * b * self.log_stay.abs() + self.log_bound.abs() + 1.0)
-    }
-
-    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
-    ///
-    /// A step's weights have at most m² + 8m + 24 factors and terms, each raised by at most 4u; ĝ and its terms were
-    /// raised by [`Placements::raised`], and inner products by 4u for each band, which are in exponents: S − J has at
-    /// most two of them for each participation and each replica.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (steps, m, bands) = (self.steps() as f64, self.order() as f64, self.blocks.overlaps.bands() as f64);
-        let own = 4.0 * (m * m + 8.0 * m + 24.0) * UNIT_ROUNDOFF + 2.0 * self.blocks.raised;
-        let joined = self.participations() * 4.0 * m * self.blocks.largest() * (8.0 * bands + 32.0) * UNIT_ROUNDOFF;
-        let below = self.tables.steps.logarithms();
-        (steps * own + joined + below + 2.0 * (self.rounded + self.summed())) * (1.0 + 1e-6)
-    }
-
-    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
-    ///
-    /// In each step the partial sums of m + 1 terms, or of as many as there are ways to place replicas, are compared
-    /// with a multiple of 2⁻⁵² of their total; each differs from the one before by its term, up to 2u of the total. A
-    /// joining replica is one of m at most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4
-    /// roundings.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (steps, m) = (self.steps() as f64, self.order() as f64);
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let ways = self.blocks.most_placements() as f64;
-        UNIT_ROUNDOFF * 4.0 * steps * ((m + 1.0) * (m + 4.0) + 2.0 * ways + m * m) * (1.0 + 1e-6)
     }
 
     /// Initialises a tuple before its first step.
@@ -379,6 +336,44 @@ impl BlockTuples {
     }
 }
 
+impl Bounds for BlockTuples {
+    fn prepare(&self, run: &Run) -> Result<()> {
+        self.tables.prepare(run)
+    }
+
+    fn log_bound(&self) -> f64 {
+        self.log_bound
+    }
+
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
+    ///
+    /// A step's weights have at most m² + 8m + 24 factors and terms, each raised by at most 4u; ĝ and its terms were
+    /// raised by [`Placements::raised`], and inner products by 4u for each band, which are in exponents: S − J has at
+    /// most two of them for each participation and each replica.
+    fn relative(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (steps, m, bands) = (self.steps() as f64, self.order() as f64, self.blocks.overlaps.bands() as f64);
+        let own = 4.0 * (m * m + 8.0 * m + 24.0) * UNIT_ROUNDOFF + 2.0 * self.blocks.raised;
+        let joined = self.participations() * 4.0 * m * self.blocks.largest() * (8.0 * bands + 32.0) * UNIT_ROUNDOFF;
+        let below = self.tables.steps.logarithms();
+        (steps * own + joined + below + 2.0 * (self.rounded + self.summed())) * (1.0 + 1e-6)
+    }
+
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
+    ///
+    /// In each step the partial sums of m + 1 terms, or of as many as there are ways to place replicas, are compared
+    /// with a multiple of 2⁻⁵² of their total; each differs from the one before by its term, up to 2u of the total. A
+    /// joining replica is one of m at most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4
+    /// roundings.
+    fn variation(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (steps, m) = (self.steps() as f64, self.order() as f64);
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let ways = self.blocks.most_placements() as f64;
+        UNIT_ROUNDOFF * 4.0 * steps * ((m + 1.0) * (m + 4.0) + 2.0 * ways + m * m) * (1.0 + 1e-6)
+    }
+}
+
 /// A sum with its accumulated rounding error (Knuth's two-sum).
 #[derive(Debug, Clone, Copy, Default)]
 struct Carried {
@@ -405,6 +400,7 @@ mod tests {
     use crate::participation::renewal::Renewal;
     use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
+    use crate::replicas::stepwise::Bounds;
     use crate::replicas::{Replicas, GAP};
     use crate::run::Run;
 

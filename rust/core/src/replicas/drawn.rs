@@ -8,6 +8,7 @@ use crate::replicas::block_tuples::BlockTuples;
 use crate::replicas::phases::{self, Phases};
 use crate::replicas::placed::{self, Placed};
 use crate::replicas::steps::LogMoment;
+use crate::replicas::stepwise::Bounds;
 use crate::replicas::tuples::Tuples;
 use crate::replicas::{aged, Replicas, ONE_OR_OTHER};
 use crate::run::Run;
@@ -131,7 +132,7 @@ impl Participations<'_> {
             Some(automaton) if replicas == Replicas::exact(replicas.order) => {
                 automaton_tuples::log_moment(automaton, replicas.order, run)
             }
-            _ => Drawn::new(self, replicas, 0, run).map(|drawn| drawn.log_bound()),
+            _ => Drawn::new(self, replicas, 0, run).map(|drawn| drawn.bounds().log_bound()),
         };
         let upper = match found {
             // If a chain of an allowed size leaves the range of numbers, there is no bound.
@@ -187,51 +188,15 @@ impl Drawn {
         }
     }
 
-    /// Returns a bound on ln ρ.
+    /// Returns the bounds of the tuples' weights.
     #[must_use]
-    pub fn log_bound(&self) -> f64 {
+    pub fn bounds(&self) -> &dyn Bounds {
         match self {
-            Self::Rounds(tuples) => tuples.log_bound(),
-            Self::Blocks(tuples) => tuples.log_bound(),
-            Self::Automaton(tuples) => tuples.log_bound(),
-            Self::Phases(phases) => phases.log_bound(),
-            Self::Placed(placed) => placed.log_bound(),
-        }
-    }
-
-    /// Returns an upper bound on the excess of the computed ln ρ over the exact one.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
-        match self {
-            Self::Rounds(tuples) => tuples.relative(),
-            Self::Blocks(tuples) => tuples.relative(),
-            Self::Automaton(tuples) => tuples.relative(),
-            Self::Phases(phases) => phases.relative(),
-            Self::Placed(placed) => placed.relative(),
-        }
-    }
-
-    /// Returns a bound on the total variation of the law of the tuples.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        match self {
-            Self::Rounds(tuples) => tuples.variation(),
-            Self::Blocks(tuples) => tuples.variation(),
-            Self::Automaton(tuples) => tuples.variation(),
-            Self::Phases(phases) => phases.variation(),
-            Self::Placed(placed) => placed.variation(),
-        }
-    }
-
-    /// Prepares for drawing tuples fast. The tuples are the same without it.
-    ///
-    /// # Errors
-    /// As [`Tuples::prepare`].
-    pub fn prepare(&self, run: &Run) -> Result<()> {
-        match self {
-            Self::Rounds(tuples) => tuples.prepare(run),
-            Self::Blocks(tuples) => tuples.prepare(run),
-            Self::Automaton(_) | Self::Phases(_) | Self::Placed(_) => Ok(()),
+            Self::Rounds(tuples) => tuples,
+            Self::Blocks(tuples) => tuples,
+            Self::Automaton(tuples) => tuples,
+            Self::Phases(phases) => phases,
+            Self::Placed(placed) => placed,
         }
     }
 }

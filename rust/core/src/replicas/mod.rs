@@ -39,6 +39,7 @@ pub mod phases;
 pub mod placed;
 mod rounds;
 mod steps;
+pub mod stepwise;
 mod tables;
 pub mod tuples;
 mod weighted;

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::participation::renewal::Renewal;
 use crate::replicas::multisets::{number_of, Multisets};
 use crate::replicas::overlaps::Overlaps;
+use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -318,36 +319,45 @@ impl Phases {
         }
         libm::log(values[0]) + f64::from(exponent) * std::f64::consts::LN_2
     }
+}
 
-    /// Returns ln ρ of a tuple, which is the same for all tuples.
-    #[must_use]
-    pub fn log_bound(&self) -> f64 {
+impl Bounds for Phases {
+    fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// Returns n, the number of rounds.
-    #[must_use]
-    pub fn rounds(&self) -> usize {
-        self.rounds
-    }
-
     /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
+    fn relative(&self) -> f64 {
         self.relative
     }
 
     /// Returns an upper bound on the total variation between the law that tuples are drawn from and π; in each round up
     /// to 2^m sums are compared with a multiple of 2⁻⁵² of the total.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
+    fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (rounds, terms) = (self.rounds as f64, (1_usize << self.order) as f64);
         UNIT_ROUNDOFF * (4.0 * rounds * terms * (terms + 16.0) + self.weighted.variation()) * (1.0 + 1e-6)
     }
+}
 
-    /// Draws the phases of a tuple, from two uniform numbers in (0, 1].
-    pub fn begin(&self, uniforms: (f64, f64), tuple: &mut PhasedTuple) {
+impl Stepwise for Phases {
+    type Tuple = PhasedTuple;
+    type At<'a> = usize;
+
+    fn at(&self, i: usize) -> usize {
+        i
+    }
+
+    /// This is the same for all tuples.
+    fn log_weight(&self, _: &PhasedTuple) -> f64 {
+        self.log_bound
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut PhasedTuple) {
         let number = self.weighted.draw(uniforms, |block| {
             let logs = &self.logs[block * BLOCK..self.logs.len().min((block + 1) * BLOCK)];
             logs.iter()
@@ -363,9 +373,7 @@ impl Phases {
         (tuple.joined, tuple.passed) = (0, 0);
     }
 
-    /// Returns how many join round i, from 1 on, by a uniform number in (0, 1]; `None` if the tuple is given up.
-    #[must_use]
-    pub fn step(&self, i: usize, uniform: f64, tuple: &mut PhasedTuple) -> Option<usize> {
+    fn step(&self, &i: &usize, uniform: f64, tuple: &mut PhasedTuple) -> Option<usize> {
         let PhasedTuple { phases, joined, tables, scales, passed, alike, growth, chances, buffers } = tuple;
         let Buffers { factors, before: period, exponent, .. } = buffers;
         let phase = (i - 1) % self.period;
@@ -424,6 +432,7 @@ mod tests {
     use super::{PhasedTuple, Phases};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{agree, enumerated, from_random_parts, inner, uniforms};
+    use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::run::Run;
 
     #[test]
@@ -443,7 +452,7 @@ mod tests {
                     phases.begin((draw(), draw()), &mut tuple);
                     let mut joined = vec![0; n];
                     for i in 1..=n {
-                        match phases.step(i, draw(), &mut tuple) {
+                        match phases.step(&i, draw(), &mut tuple) {
                             Some(count) => joined[i - 1] = count,
                             None => return (joined, f64::NEG_INFINITY),
                         }
@@ -471,7 +480,7 @@ mod tests {
             for _ in 0..drawn {
                 phases.begin((draw(), draw()), &mut tuple);
                 alike += tuple.alike;
-                let joined: Option<Vec<usize>> = (1..=n).map(|i| phases.step(i, draw(), &mut tuple)).collect();
+                let joined: Option<Vec<usize>> = (1..=n).map(|i| phases.step(&i, draw(), &mut tuple)).collect();
                 match joined {
                     #[allow(clippy::cast_precision_loss)] // small
                     Some(joined) => seen.iter_mut().zip(joined).for_each(|(sum, count)| *sum += count as f64),
@@ -507,6 +516,6 @@ mod tests {
         assert!(log > 800.0 && (phases.log_bound() / log - 1.0).abs() < 1e-11, "{} {log}", phases.log_bound());
         let (mut draw, mut tuple) = (uniforms(3), PhasedTuple::default());
         phases.begin((draw(), draw()), &mut tuple);
-        assert!((1..=n).all(|i| phases.step(i, draw(), &mut tuple).is_some()));
+        assert!((1..=n).all(|i| phases.step(&i, draw(), &mut tuple).is_some()));
     }
 }

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::replicas::multisets::{number_of, Multisets};
+use crate::replicas::stepwise::Bounds;
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -128,29 +129,6 @@ impl Placed {
             .collect()
     }
 
-    /// Returns ln ρ of a tuple, which is the same for all tuples.
-    #[must_use]
-    pub fn log_bound(&self) -> f64 {
-        self.log_bound
-    }
-
-    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: the
-    /// amount by which terms and their sums are rounded up.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
-        let (order, raised) = (self.order as f64, self.weighted.raised(4 * self.order));
-        UNIT_ROUNDOFF * (8.0 * (order * order * (1.0 + self.top) + 6.0 * order + 32.0) + raised)
-            + 2.0 * self.rounded
-            + self.raised
-    }
-
-    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        UNIT_ROUNDOFF * self.weighted.variation() * (1.0 + 1e-6)
-    }
-
     /// Draws the bins of a tuple, by two uniform numbers in (0, 1], in ascending order.
     pub fn draw(&self, uniforms: (f64, f64), bins: &mut Vec<usize>) {
         let number = self.weighted.draw(uniforms, |block| self.sums(block));
@@ -159,10 +137,32 @@ impl Placed {
     }
 }
 
+impl Bounds for Placed {
+    fn log_bound(&self) -> f64 {
+        self.log_bound
+    }
+
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: the
+    /// amount by which terms and their sums are rounded up.
+    fn relative(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // small
+        let (order, raised) = (self.order as f64, self.weighted.raised(4 * self.order));
+        UNIT_ROUNDOFF * (8.0 * (order * order * (1.0 + self.top) + 6.0 * order + 32.0) + raised)
+            + 2.0 * self.rounded
+            + self.raised
+    }
+
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
+    fn variation(&self) -> f64 {
+        UNIT_ROUNDOFF * self.weighted.variation() * (1.0 + 1e-6)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Placed;
     use crate::replicas::enumeration::{agree, enumerated, uniforms, Patterns};
+    use crate::replicas::stepwise::Bounds;
     use crate::run::Run;
 
     #[test]

@@ -41,6 +41,7 @@ use crate::replicas::overlaps::Overlaps;
 use crate::replicas::path::Path;
 use crate::replicas::rounds;
 use crate::replicas::steps::Stationary;
+use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -115,30 +116,27 @@ impl Tuples {
         Ok(Self { tables, overlaps, start, log_weight, log_bound, rounded })
     }
 
-    /// Prepares for drawing tuples fast. The tuples are the same without it.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
-    pub fn prepare(&self, run: &Run) -> Result<()> {
-        self.tables.prepare(run)
-    }
-
-    /// Returns an upper bound on ln ρ of a tuple.
-    #[must_use]
-    pub fn log_bound(&self) -> f64 {
-        self.log_bound
-    }
-
-    /// Returns n, the number of rounds.
-    #[must_use]
-    pub fn rounds(&self) -> usize {
-        self.tables.steps.count
-    }
-
     /// Returns m, the number of replicas.
     #[must_use]
     pub fn order(&self) -> usize {
         self.tables.steps.chain.order
+    }
+
+    /// Returns Σ r_i(a) over the ages of replicas that would have joined before the run.
+    fn missing(&self, i: usize, busy: &[usize]) -> f64 {
+        let overlaps = &self.overlaps;
+        let before = busy.iter().map(|&kind| kind + 1).filter(|&age| age >= i && age < overlaps.bands());
+        before.map(|age| overlaps.product(overlaps.bands(), age)).sum()
+    }
+}
+
+impl Bounds for Tuples {
+    fn prepare(&self, run: &Run) -> Result<()> {
+        self.tables.prepare(run)
+    }
+
+    fn log_bound(&self) -> f64 {
+        self.log_bound
     }
 
     /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
@@ -149,8 +147,7 @@ impl Tuples {
     /// each has at most m others, whose inner products are at most r(0). Logarithms of weights below all doubles have
     /// an error of 16u of their size. The sum over the first states has [`BLOCK`] terms and as many as there are
     /// blocks. There is no bound where weights themselves are below all doubles.
-    #[must_use]
-    pub fn relative(&self) -> f64 {
+    fn relative(&self) -> f64 {
         let chain = &self.tables.steps.chain;
         let least = self.start.as_ref().map_or(1.0, |start| start.busy.min(start.free));
         #[allow(clippy::cast_precision_loss)]
@@ -173,8 +170,7 @@ impl Tuples {
     ///
     /// In each round at most m + 1 partial sums, each with an error of at most m + 4 units of rounding of the total,
     /// are compared with a multiple of 2⁻⁵² of it; in the first one those of the blocks and of the states of one.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
+    fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (n, m) = (self.tables.steps.count as f64, self.tables.steps.chain.order as f64);
         #[allow(clippy::cast_precision_loss)]
@@ -182,9 +178,17 @@ impl Tuples {
         let first = 4.0 * (blocks * (blocks + 8.0) + block * (block + 8.0));
         UNIT_ROUNDOFF * (4.0 * n * (m + 1.0) * (m + 4.0) + first) * (1.0 + 1e-6)
     }
+}
 
-    /// Draws the first state of a tuple, from two uniform numbers in (0, 1].
-    pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
+impl Stepwise for Tuples {
+    type Tuple = Tuple;
+    type At<'a> = RoundStep<'a>;
+
+    fn rounds(&self) -> usize {
+        self.tables.steps.count
+    }
+
+    fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
         let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
         let value = |number| self.tables.value(1, number);
         path.begin(chain, |kinds| match &self.start {
@@ -193,16 +197,12 @@ impl Tuples {
         });
     }
 
-    /// Returns step i, from 1 on.
-    #[must_use]
-    pub fn at(&self, i: usize) -> RoundStep<'_> {
+    fn at(&self, i: usize) -> RoundStep<'_> {
         RoundStep { i, at: self.tables.at(i) }
     }
 
-    /// Returns how many replicas join a round, by a uniform number in (0, 1]; `None` if the tuple is given up.
     #[inline]
-    #[must_use]
-    pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
+    fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
         let chain = &self.tables.steps.chain;
         if path.nobody(chain, &round.at, uniform) {
             path.pass();
@@ -218,16 +218,7 @@ impl Tuples {
         Some(joined)
     }
 
-    /// Returns Σ r_i(a) over the ages of replicas that would have joined before the run.
-    fn missing(&self, i: usize, busy: &[usize]) -> f64 {
-        let overlaps = &self.overlaps;
-        let before = busy.iter().map(|&kind| kind + 1).filter(|&age| age >= i && age < overlaps.bands());
-        before.map(|age| overlaps.product(overlaps.bands(), age)).sum()
-    }
-
-    /// Returns ln ρ of a tuple that has passed all rounds.
-    #[must_use]
-    pub fn log_weight(&self, tuple: &Tuple) -> f64 {
+    fn log_weight(&self, tuple: &Tuple) -> f64 {
         self.log_weight + tuple.0.log_factor
     }
 }
@@ -311,6 +302,7 @@ mod tests {
     use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::mean_with_error as mean;
     use crate::replicas::enumeration::{participations, uniforms};
+    use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::replicas::{Replicas, GAP};
     use crate::run::Run;
 

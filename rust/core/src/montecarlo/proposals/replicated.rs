@@ -16,12 +16,13 @@ use crate::error::{Error, Result};
 use crate::montecarlo::family::{Buffers, Mechanism, Patterns, Purpose, Ratios, Samples};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
-use crate::replicas::automaton_tuples::{AutomatonTuple, AutomatonTuples};
+use crate::replicas::automaton_tuples::AutomatonTuple;
 use crate::replicas::block_tuples::{BlockTuple, BlockTuples};
 use crate::replicas::drawn::{Drawn, ROOM};
-use crate::replicas::phases::{PhasedTuple, Phases};
+use crate::replicas::phases::PhasedTuple;
 use crate::replicas::placed::Placed;
-use crate::replicas::tuples::{RoundStep, Tuple, Tuples};
+use crate::replicas::stepwise::{Bounds, Stepwise};
+use crate::replicas::tuples::Tuple;
 use crate::replicas::Replicas;
 use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
@@ -65,7 +66,7 @@ impl Replicated {
     /// Returns a bound on ln ρ.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
-        self.tuples.log_bound()
+        self.tuples.bounds().log_bound()
     }
 }
 
@@ -100,17 +101,17 @@ impl Samples for Replicated {
         let more = mechanism.replicas_rounding(power);
         let (own, size) = (more * mechanism.rounding_at(1.0, power), mechanism.magnitude(power));
         let sum = 4.0 * UNIT_ROUNDOFF * (power * size + self.log_bound().abs());
-        power * own + self.tuples.relative() + sum
+        power * own + self.tuples.bounds().relative() + sum
     }
 
     fn generator(&self) -> (f64, f64, f64) {
         let coordinate = self.mechanism.replicas_coordinate_error(self.power());
-        (self.mechanism.lipschitz(), coordinate, self.tuples.variation())
+        (self.mechanism.lipschitz(), coordinate, self.tuples.bounds().variation())
     }
 
     /// The samples are the same without it.
     fn prepare(&self, run: &Run) -> Result<()> {
-        self.tuples.prepare(run)
+        self.tuples.bounds().prepare(run)
     }
 
     /// This is not 0 where only some replicas may be busy at once.
@@ -200,100 +201,6 @@ struct States {
     bins: Vec<usize>,
     /// The further random numbers that some of the tuples use in a step.
     further: Vec<Lanes>,
-}
-
-/// Tuples that are drawn round by round.
-trait Stepwise {
-    type Tuple: Default;
-    /// The data of a round, for all tuples that pass it.
-    type At<'a>
-    where
-        Self: 'a;
-
-    fn rounds(&self) -> usize;
-    fn begin(&self, uniforms: (f64, f64), tuple: &mut Self::Tuple);
-    fn at(&self, i: usize) -> Self::At<'_>;
-    /// Returns how many replicas take part; `None` if the tuple is given up.
-    fn step(&self, at: &Self::At<'_>, uniform: f64, tuple: &mut Self::Tuple) -> Option<usize>;
-    fn log_weight(&self, tuple: &Self::Tuple) -> f64;
-}
-
-impl Stepwise for Tuples {
-    type Tuple = Tuple;
-    type At<'a> = RoundStep<'a>;
-
-    fn rounds(&self) -> usize {
-        self.rounds()
-    }
-
-    fn begin(&self, uniforms: (f64, f64), tuple: &mut Tuple) {
-        self.begin(uniforms, tuple);
-    }
-
-    fn at(&self, i: usize) -> RoundStep<'_> {
-        self.at(i)
-    }
-
-    #[inline]
-    fn step(&self, at: &RoundStep<'_>, uniform: f64, tuple: &mut Tuple) -> Option<usize> {
-        self.step(at, uniform, tuple)
-    }
-
-    fn log_weight(&self, tuple: &Tuple) -> f64 {
-        self.log_weight(tuple)
-    }
-}
-
-impl Stepwise for AutomatonTuples {
-    type Tuple = AutomatonTuple;
-    type At<'a> = usize;
-
-    fn rounds(&self) -> usize {
-        self.steps()
-    }
-
-    fn begin(&self, uniforms: (f64, f64), tuple: &mut AutomatonTuple) {
-        self.begin(uniforms, tuple);
-    }
-
-    fn at(&self, i: usize) -> usize {
-        i
-    }
-
-    #[inline]
-    fn step(&self, at: &usize, uniform: f64, tuple: &mut AutomatonTuple) -> Option<usize> {
-        self.step(*at, uniform, tuple)
-    }
-
-    fn log_weight(&self, tuple: &AutomatonTuple) -> f64 {
-        self.log_weight(tuple)
-    }
-}
-
-impl Stepwise for Phases {
-    type Tuple = PhasedTuple;
-    type At<'a> = usize;
-
-    fn rounds(&self) -> usize {
-        self.rounds()
-    }
-
-    fn begin(&self, uniforms: (f64, f64), tuple: &mut PhasedTuple) {
-        self.begin(uniforms, tuple);
-    }
-
-    fn at(&self, i: usize) -> usize {
-        i
-    }
-
-    #[inline]
-    fn step(&self, at: &usize, uniform: f64, tuple: &mut PhasedTuple) -> Option<usize> {
-        self.step(*at, uniform, tuple)
-    }
-
-    fn log_weight(&self, _: &PhasedTuple) -> f64 {
-        self.log_bound()
-    }
 }
 
 struct ByRounds<'a, T: Stepwise> {
