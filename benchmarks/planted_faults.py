@@ -186,7 +186,7 @@ FAULTS = (
         (
             *_INFINITE,
             (
-                f"{CORE}/pld/search.rs",
+                f"{CORE}/pld/question.rs",
                 "(delta * self.tolerance * 1e-3 / self.total).max(1e-299)",
                 "(delta * 30.0 / self.total).max(1e-299)",
             ),
@@ -212,7 +212,7 @@ FAULTS = (
             *_INFINITE,
             *_NO_LOWER,
             (
-                f"{CORE}/pld/search.rs",
+                f"{CORE}/pld/question.rs",
                 "(delta * self.tolerance * 1e-3 / self.total).max(1e-299)",
                 "(delta * 30.0 / self.total).max(1e-299)",
             ),

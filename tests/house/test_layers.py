@@ -236,7 +236,18 @@ def test_the_core_has_layers_too() -> None:
 
 #: The order of the parts of the core's room `montecarlo`.
 SAMPLING = (
-    *("stream", "value", "weight_bounds", "source", "tilt", "family", "kernels", "truncation", "proposals"),
+    *(
+        "stream",
+        "value",
+        "weight_bounds",
+        "source",
+        "tilt",
+        "family",
+        "mechanism",
+        "kernels",
+        "truncation",
+        "proposals",
+    ),
     *("claims", "gradients", "simulate", "mod"),
 )
 

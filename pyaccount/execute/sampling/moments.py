@@ -9,7 +9,7 @@ Z_m and ln c_m are: orders are tried from 2 on, until the bound grows. Several m
 of them (`risk.polynomials`), if there are four or more whose chains are small. Moments of large orders are computed
 with few busy replicas, and Z_m includes a bound on what that leaves out (`rust/core/src/replicas/left_out.rs`). If a
 record is added, every weight bound of a proposal bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds
-(the head of `weight_bounds.rs` in `rust/core/src/montecarlo/proposals`).
+(the head of `weight_bounds.rs` in `rust/core/src/montecarlo`).
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pyaccount_core::montecarlo::claims::betting::BetTable;
-use pyaccount_core::montecarlo::family::{Mechanism, Samples};
 use pyaccount_core::montecarlo::gradients::estimates::GradientJob;
 use pyaccount_core::montecarlo::gradients::gradient::simulate_gradient;
 use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::correlate::Correlator;
 use pyaccount_core::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
+use pyaccount_core::montecarlo::mechanism::{Mechanism, Samples};
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::proposals::drawn::Part;

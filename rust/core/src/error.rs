@@ -48,3 +48,11 @@ pub enum Error {
 
 /// The result of a fallible core call.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Returns the error for an argument outside of its domain.
+///
+/// # Errors
+/// [`Error::Domain`], always.
+pub fn domain<T>(name: &'static str, value: f64, allowed: &'static str) -> Result<T> {
+    Err(Error::Domain { name, value, allowed })
+}

@@ -20,20 +20,17 @@ pub struct Enclosure {
 
 impl Enclosure {
     /// Returns the enclosure of a number that is known exactly.
-    #[must_use]
     pub fn exactly(value: Rational) -> Self {
         Self { at_least: value.clone(), at_most: value }
     }
 
     /// Returns the enclosure between two doubles; `None` unless both are finite and in order.
-    #[must_use]
     pub fn between(at_least: f64, at_most: f64) -> Option<Self> {
         (at_least <= at_most).then_some(())?;
         Some(Self { at_least: Rational::from_float(at_least)?, at_most: Rational::from_float(at_most)? })
     }
 
     /// Returns doubles that enclose the number; infinite ones beyond the doubles.
-    #[must_use]
     pub fn doubles(&self) -> (f64, f64) {
         // The conversions may be rounded either way. Beyond the doubles they are infinite, which only the outer end may be.
         let mut least = self.at_least.to_f64().unwrap_or(f64::NEG_INFINITY).min(f64::MAX);
@@ -48,13 +45,11 @@ impl Enclosure {
     }
 
     /// Returns the enclosure of 0.
-    #[must_use]
     pub fn zero() -> Self {
         Self::exactly(Rational::zero())
     }
 
     /// Returns the enclosure of the sum of this number and `count` times another one.
-    #[must_use]
     pub fn plus(&self, other: &Self, count: u64) -> Self {
         let count = Rational::from_integer(BigInt::from(count));
         Self { at_least: &self.at_least + &count * &other.at_least, at_most: &self.at_most + &count * &other.at_most }
@@ -65,7 +60,6 @@ impl Enclosure {
 ///
 /// # Panics
 /// For a number that is not finite.
-#[must_use]
 pub fn decimal(number: f64) -> Rational {
     let written = format!("{number:e}");
     let (digits, exponent) = written.split_once('e').expect("a finite number in scientific notation");

@@ -27,7 +27,6 @@ pub fn forked() {
 
 /// Returns a number that distinguishes this process from its ancestors. It is never 0: no process that runs programs
 /// has that number.
-#[must_use]
 pub fn this_process() -> u64 {
     u64::from(FORKS.load(Ordering::Relaxed)) << 32 | u64::from(std::process::id())
 }
@@ -48,7 +47,6 @@ struct Place<T> {
 
 impl<T: Default> PerProcess<T> {
     /// Creates the value, empty in every process.
-    #[must_use]
     #[allow(clippy::new_without_default)] // it stands in statics alone, which have no use for `default`
     pub const fn new() -> Self {
         Self { places: [const { Place { process: AtomicU64::new(0), kept: Mutex::new(None) } }; LINE] }

@@ -37,13 +37,11 @@ pub const EVALUATION: u64 = 32;
 
 impl Run {
     /// Creates a run that ends with [`Error::TimeLimit`] once `deadline` has passed.
-    #[must_use]
     pub fn with_deadline(deadline: Option<Instant>) -> Self {
         Self { deadline, ..Self::default() }
     }
 
     /// Returns the same run for work that is counted by itself, and should take at most this many cells.
-    #[must_use]
     pub fn counted(&self, most: Option<u64>) -> Self {
         Self { work: Arc::new(Work { most, ..Work::default() }), ..self.clone() }
     }
@@ -54,13 +52,11 @@ impl Run {
     }
 
     /// Returns the number of cells counted so far.
-    #[must_use]
     pub fn cells(&self) -> u64 {
         self.work.cells.load(Ordering::Relaxed)
     }
 
     /// Returns the number of cells that are left of what the work should take; `None` if it may take any number.
-    #[must_use]
     pub fn left(&self) -> Option<u64> {
         self.work.most.map(|most| most.saturating_sub(self.cells()))
     }
@@ -71,7 +67,6 @@ impl Run {
     }
 
     /// Returns whether something was left out, or made coarser, because of the number of cells that were left.
-    #[must_use]
     pub fn coarser(&self) -> bool {
         self.work.coarser.load(Ordering::Relaxed)
     }

@@ -21,14 +21,12 @@ impl std::fmt::Debug for SecretKey {
 
 impl SecretKey {
     /// Creates a key of these bits.
-    #[must_use]
     pub const fn new(bits: [u8; 32]) -> Self {
         Self(bits)
     }
 
     /// Returns the stream of one round from its `word`-th 32-bit word on: the output of ChaCha20 with `round` as its
     /// 64-bit nonce and a 64-bit counter of blocks of 16 words, read in little-endian order. A stream has 2⁶⁸ words.
-    #[must_use]
     pub fn stream(&self, round: u64, word: u128) -> ChaCha20Rng {
         let mut generator = ChaCha20Rng::from_seed(self.0);
         generator.set_stream(round);

@@ -10,6 +10,34 @@ pub const UNIT_ROUNDOFF: f64 = f64::EPSILON / 2.0;
 /// The absolute error that allows for underflow. Every δ that is reported to a user is far above it.
 pub const UNDERFLOW: f64 = 1e-300;
 
+/// A count that [`real`] converts.
+pub trait Count {
+    /// Returns it as a double, rounded to the nearest.
+    fn real(self) -> f64;
+}
+
+macro_rules! counts {
+    ($($count:ty),*) => {
+        $(impl Count for $count {
+            #[inline(always)]
+            #[allow(clippy::cast_precision_loss, clippy::inline_always)] // see `real`; also in code for vectors
+            fn real(self) -> f64 {
+                self as f64
+            }
+        })*
+    };
+}
+
+counts!(usize, u64, i64, u128);
+
+/// Returns a count as a double: exactly below 2⁵³, as all counts of things in memory are; a larger one is rounded by u
+/// of itself, for which callers that have such counts allow.
+#[inline(always)]
+#[allow(clippy::inline_always)] // also in code for vectors
+pub fn real(count: impl Count) -> f64 {
+    count.real()
+}
+
 /// A number known to lie within `error` of the exact value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Approximation {
@@ -29,7 +57,6 @@ impl std::ops::AddAssign for Approximation {
 
 impl Approximation {
     /// Multiplies by a factor known to a relative error of `relative`.
-    #[must_use]
     pub fn scaled(self, factor: f64, relative: f64) -> Self {
         let value = self.value * factor;
         Self {
@@ -47,7 +74,6 @@ impl Approximation {
 /// * Precision: relative error about `(10 + 3x² + 2|ε|)·u`, plus the effect of `x_error`.
 /// * Source: for x < 30 the definition through erfc; from there the alternating asymptotic series of the Mills ratio,
 ///   whose error is below the first omitted term, 2·10⁶/x¹⁶ < 5e-18 (Abramowitz & Stegun 7.1.23).
-#[must_use]
 pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
     let positive = x.max(0.0);
     // The logarithmic derivative of the tail is at most x + 1 in absolute value (for x > 0 the hazard rate is below
@@ -73,7 +99,6 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
 }
 
 /// Returns `e^{x²/2} Pr[Z > x]` for a standard normal Z and x ≥ 30: the series of [`scaled_upper_tail`].
-#[must_use]
 pub fn mills_series(x: f64) -> f64 {
     let r = 1.0 / (x * x);
     let series = 1.0
@@ -83,13 +108,11 @@ pub fn mills_series(x: f64) -> f64 {
 }
 
 /// Returns `Pr[Z > x]` for a standard normal Z: [`scaled_upper_tail`] at ε = 0.
-#[must_use]
 pub fn upper_tail(x: f64, x_error: f64) -> Approximation {
     scaled_upper_tail(0.0, x, x_error)
 }
 
 /// Returns `ln Σ exp(terms)` without overflow; −∞ for an empty sum, +∞ if a term is, NaN if a term is.
-#[must_use]
 pub fn log_sum_exp(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     // `f64::max` would ignore a NaN, and so hide the error that it indicates.
     let largest = terms.clone().fold(f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b });

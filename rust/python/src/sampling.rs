@@ -6,7 +6,6 @@ use pyaccount_core::montecarlo::claims::betting::{BetTable, ShardSums};
 use pyaccount_core::montecarlo::claims::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::claims::histogram::Edges;
 use pyaccount_core::montecarlo::claims::linear::{added_bounds, AddedBounds};
-use pyaccount_core::montecarlo::family::Mechanism;
 use pyaccount_core::montecarlo::gradients::estimates::GradientJob;
 use pyaccount_core::montecarlo::gradients::gradient::simulate_gradient;
 use pyaccount_core::montecarlo::kernels::allocation::AllocationKernel;
@@ -14,6 +13,7 @@ use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::kernels::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::kernels::renewal::RenewalKernel;
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::proposals::drawn::{

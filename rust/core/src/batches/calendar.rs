@@ -12,6 +12,7 @@
 //! draws of a round come from the stream of that round, for the units of its list in ascending order. So a calendar
 //! moves only forward, and an earlier round requires a new start.
 
+use crate::special::real;
 use std::collections::hash_map::{Entry, HashMap};
 
 use rand_chacha::ChaCha20Rng;
@@ -20,7 +21,7 @@ use crate::batches::coin::Coin;
 use crate::batches::gaps::Gaps;
 use crate::batches::uniform::below;
 use crate::batches::{Streams, Use, MOST_LISTED};
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::run::Run;
 
 /// The number of units between two checks whether to go on.
@@ -51,11 +52,10 @@ impl Units {
             return Ok(Self::Users { starts, records });
         }
         let allowed = "ascending from 0 to the number of records";
-        Err(Error::Domain { name: "starts", value: starts.first().copied().map_or(f64::NAN, f64::from), allowed })
+        domain("starts", starts.first().copied().map_or(f64::NAN, f64::from), allowed)
     }
 
     /// Returns the number of units.
-    #[must_use]
     pub fn count(&self) -> u64 {
         match self {
             Self::Records(count) => *count,
@@ -121,16 +121,11 @@ impl Calendar {
     /// [`Error::Domain`] for a probability outside of (0, 1], a separation of 0, and more than 2³² − 2 units or rounds;
     /// the errors of [`Run::check`].
     pub fn new(streams: Streams, units: Units, rule: Rule, run: &Run) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // for a message
         for (name, value, least) in
             [("units", units.count(), 0), ("rounds", rule.rounds, 0), ("separation", rule.separation, 1)]
         {
             if value < least || value > MOST_LISTED {
-                return Err(Error::Domain {
-                    name,
-                    value: value as f64,
-                    allowed: "at most 2^32 - 2, a separation at least 1",
-                });
+                return domain(name, real(value), "at most 2^32 - 2, a separation at least 1");
             }
         }
         let gaps = Gaps::new(rule.probability)?;
@@ -196,9 +191,8 @@ impl Calendar {
     /// [`Error::Domain`] for a round that the run does not have; the errors of [`Run::check`], after which the calendar
     /// can still be used.
     pub fn batch(&mut self, round: u64, run: &Run) -> Result<&[u64]> {
-        #[allow(clippy::cast_precision_loss)] // for a message
         if round >= self.rule.rounds {
-            return Err(Error::Domain { name: "round", value: round as f64, allowed: "one of the run's" });
+            return domain("round", real(round), "one of the run's");
         }
         if round + 1 < self.state.next {
             self.state = self.begun(run)?;
@@ -211,7 +205,6 @@ impl Calendar {
     }
 
     /// Returns whether a round's batch is known or comes next, so that it takes no long work.
-    #[must_use]
     pub const fn near(&self, round: u64) -> bool {
         round == self.state.next || round + 1 == self.state.next
     }
@@ -255,6 +248,7 @@ fn index(number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::secret::SecretKey;
     use std::collections::BTreeMap;
 

@@ -2,12 +2,13 @@
 //!
 //! Random allocation deals once for every group of rounds; balls in bins and random parts deal once for a run.
 
+use crate::special::real;
 use rand_chacha::ChaCha20Rng;
 
 use crate::batches::gaps::Gaps;
 use crate::batches::uniform::below;
 use crate::batches::{Streams, Use, MOST_LISTED};
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::run::Run;
 
 /// The number of records between two checks whether to go on.
@@ -32,14 +33,9 @@ impl Dealt {
     /// [`Error::Domain`] if more than 2³² − 2 numbers would be listed or `taken` exceeds `slots`; the errors of
     /// [`Run::check`].
     pub fn new(streams: &Streams, deal: u64, records: u64, slots: u64, taken: u64, run: &Run) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // for a message
         if taken == 0 || taken > slots || slots > MOST_LISTED || records.saturating_mul(taken) > MOST_LISTED {
             let allowed = "at most 2^32 - 2 together, and no more taken than slots";
-            return Err(Error::Domain {
-                name: "records times slots taken",
-                value: records as f64 * taken as f64,
-                allowed,
-            });
+            return domain("records times slots taken", real(records) * real(taken), allowed);
         }
         let count = place(slots);
         let mut starts = vec![0_usize; count + 1];
@@ -90,8 +86,7 @@ impl Dealt {
     /// # Errors
     /// [`Error::Domain`] for a slot that does not exist.
     pub fn slot(&self, slot: usize) -> Result<&[u32]> {
-        #[allow(clippy::cast_precision_loss)] // for a message
-        let error = Error::Domain { name: "slot", value: slot as f64, allowed: "one of those that were dealt into" };
+        let error = Error::Domain { name: "slot", value: real(slot), allowed: "one of those that were dealt into" };
         let ends = self.starts.get(slot..).and_then(|rest| rest.get(..2)).ok_or(error)?;
         Ok(&self.records[ends[0]..ends[1]])
     }

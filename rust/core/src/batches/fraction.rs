@@ -7,7 +7,6 @@
 ///
 /// p = m·2^{−e} with an odd m < 2⁵³ and e ≤ 1074, so m·2^{64w−e} is a whole number for w = ⌈e/64⌉ limbs, shifted by
 /// less than 64.
-#[must_use]
 pub fn of(p: f64) -> Vec<u64> {
     debug_assert!(p > 0.0 && p < 1.0);
     let bits = p.to_bits();
@@ -29,13 +28,11 @@ pub fn of(p: f64) -> Vec<u64> {
 
 /// Returns the low half of a product or a sum.
 #[allow(clippy::cast_possible_truncation)] // that is asked for
-#[must_use]
 pub const fn low(wide: u128) -> u64 {
     wide as u64
 }
 
 /// Returns 1 − x for x > 0.
-#[must_use]
 pub fn complement(x: &[u64]) -> Vec<u64> {
     let mut limbs: Vec<u64> = x.iter().map(|limb| !limb).collect();
     successor(&mut limbs);
@@ -56,7 +53,6 @@ pub fn successor(x: &mut [u64]) -> bool {
 /// Returns xy to `width` limbs, rounded down or up.
 ///
 /// The result stays below 1 when rounded up: for x and y of no more than `width` limbs xy ≤ x, which needs no rounding.
-#[must_use]
 pub fn product(x: &[u64], y: &[u64], width: usize, up: bool) -> Vec<u64> {
     let mut limbs = vec![0; x.len() + y.len()];
     for i in (0..x.len()).rev() {
@@ -80,7 +76,6 @@ pub fn product(x: &[u64], y: &[u64], width: usize, up: bool) -> Vec<u64> {
 /// The result is exact where the true value has no more limbs.
 ///
 /// Every partial product errs to the same side, and products of non-negative numbers preserve the side.
-#[must_use]
 pub fn power(x: &[u64], power: u64, width: usize, up: bool) -> Vec<u64> {
     debug_assert!(power > 0 && x.len() <= width);
     let mut square = x.to_vec();
@@ -99,7 +94,6 @@ pub fn power(x: &[u64], power: u64, width: usize, up: bool) -> Vec<u64> {
 }
 
 /// Returns whether x < y; their lengths may differ.
-#[must_use]
 pub fn less(x: &[u64], y: &[u64]) -> bool {
     let length = x.len().max(y.len());
     let limb = |z: &[u64], i: usize| z.get(i).copied().unwrap_or(0);

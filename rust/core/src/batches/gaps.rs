@@ -21,10 +21,11 @@
 //! strictly inside of the interval that U is in by the digits so far. Whatever powers are compared with, digits are
 //! drawn until U's interval lies between two neighbouring powers (or below the last one that matters), and no further.
 
+use crate::special::real;
 use rand_chacha::rand_core::Rng;
 
 use crate::batches::fraction;
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 
 /// First words below this give too little information for a logarithm.
 const LEAST: u64 = 1 << 10;
@@ -40,7 +41,7 @@ pub fn check(probability: f64) -> Result<()> {
     if probability > 0.0 && probability <= 1.0 {
         return Ok(());
     }
-    Err(Error::Domain { name: "probability", value: probability, allowed: "greater than 0 and at most 1" })
+    domain("probability", probability, "greater than 0 and at most 1")
 }
 
 /// The gaps between heads of a coin.
@@ -84,13 +85,13 @@ impl Gaps {
 
     /// Returns whole numbers between which G lies, given U's first word.
     // Casts saturate, and the precision is that of the bound.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn enclosed(&self, word: u64) -> (u64, u64) {
         if word < LEAST {
             return (0, u64::MAX);
         }
-        let logarithm = -libm::log(word as f64 * UNIT);
-        let error = (1.0 / 562_949_953_421_312.0 * (logarithm + 1.0) + 2.0 / word as f64) / self.rate * self.widened;
+        let logarithm = -libm::log(real(word) * UNIT);
+        let error = (1.0 / 562_949_953_421_312.0 * (logarithm + 1.0) + 2.0 / real(word)) / self.rate * self.widened;
         let middle = logarithm / self.rate;
         ((middle - error) as u64, (middle + error) as u64)
     }

@@ -2,12 +2,13 @@
 //!
 //! Records are numbered from 0, and returned in ascending order, each as often as it was drawn.
 
+use crate::special::real;
 use std::collections::HashMap;
 
 use crate::batches::gaps::Gaps;
 use crate::batches::uniform::{below, distinct};
 use crate::batches::{Streams, Use};
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 
 /// Draws a Poisson sample: each of n records joins each of m draws with probability p, independently.
 ///
@@ -41,12 +42,11 @@ pub fn poisson(
 }
 
 /// Checks that a count is at least `least` and at most `most`.
-#[allow(clippy::cast_precision_loss)] // for a message
 fn check(name: &'static str, count: u64, least: u64, most: u64) -> Result<()> {
     if (least..=most).contains(&count) {
         return Ok(());
     }
-    Err(Error::Domain { name, value: count as f64, allowed: "at least one record, and as many as are different" })
+    domain(name, real(count), "at least one record, and as many as are different")
 }
 
 /// Draws a uniformly random set of `count` ≤ n records.
@@ -116,7 +116,6 @@ pub fn two_stages(
 /// `limit`.
 ///
 /// The set of dropped records is drawn instead of the set of kept records: it is equally uniform, and usually smaller.
-#[must_use]
 pub fn kept(streams: &Streams, round: u64, drawn: u64, limit: u64) -> Vec<u64> {
     if drawn <= limit {
         return (0..drawn).collect();

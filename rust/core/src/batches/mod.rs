@@ -49,13 +49,11 @@ pub struct Streams(SecretKey);
 
 impl Streams {
     /// Creates the streams of a key.
-    #[must_use]
     pub const fn new(key: SecretKey) -> Self {
         Self(key)
     }
 
     /// Returns the stream of one use in one round.
-    #[must_use]
     pub fn of(&self, what: Use, round: u64) -> ChaCha20Rng {
         self.0.stream(round, (what as u128) << 64)
     }

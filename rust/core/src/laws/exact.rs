@@ -5,8 +5,8 @@
 //! batch is truncated. With probabilities of 53 bits, the total error would exceed a small δ. So the law is computed
 //! with twice the digits of a double and rounded to whole units of 2⁻⁶³; drawing by these units adds no further error.
 
-use crate::error::{Error, Result};
-use crate::special::UNIT_ROUNDOFF;
+use crate::error::{domain, Result};
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The number of units that make up a probability of 1: 2⁶³.
 pub const UNITS: u64 = 1 << 63;
@@ -55,19 +55,16 @@ pub struct Odds {
 
 impl Odds {
     /// Returns the odds p : 1 − p.
-    #[must_use]
     pub fn of(probability: f64) -> Self {
         Self { join: Double(probability, 0.0), stay: Double::sum(1.0, -probability) }
     }
 
     /// Returns the odds a·factor : b, where the product keeps all its digits; the factor is 1 for plain ratios.
-    #[must_use]
     pub fn ratio(a: f64, factor: f64, b: f64) -> Self {
         Self { join: Double(a, 0.0).times(Double(factor, 0.0)), stay: Double(b, 0.0) }
     }
 
     /// Returns whether every record joins with certainty.
-    #[must_use]
     pub fn certain(&self) -> bool {
         self.stay.0 <= 0.0
     }
@@ -82,15 +79,13 @@ impl Odds {
 /// < 2⁻⁶³ for t = 10√v + 64 (Bernstein), since t² − 90v − 30t > 0; the mode is within 1 of the mean.
 fn half_width(trials: u64, odds: &Odds) -> f64 {
     let p = odds.probability();
-    #[allow(clippy::cast_precision_loss)] // below 2^53
-    let variance = trials as f64 * p * (1.0 - p);
+    let variance = real(trials) * p * (1.0 - p);
     (10.0 * variance.sqrt() * (1.0 + 1e-9) + 66.0).ceil()
 }
 
 /// Returns an upper bound on the total variation between Bin(trials, ·) and the law that [`units`] returns: one unit
 /// for each value of the window (the mode compensates for what is rounded down), one for the tails, and one for the
 /// arithmetic (2⁻⁹⁷ for each of a million steps).
-#[must_use]
 pub fn variation(trials: u64, odds: &Odds) -> f64 {
     if odds.certain() {
         return 0.0;
@@ -106,17 +101,15 @@ pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
     if odds.certain() || 2.0 * half_width(trials, odds) <= WIDEST {
         return Ok(());
     }
-    #[allow(clippy::cast_precision_loss)] // reported only
-    let value = trials as f64;
+    let value = real(trials);
     let allowed = "fewer: batches vary by so much that their sizes cannot be tabulated";
-    Err(Error::Domain { name: "records", value, allowed })
+    domain("records", value, allowed)
 }
 
 /// Returns the law relative to its mode: the first value, the position of the mode, and the values from `low` to
 /// `high`; each side ends early where the law falls below `least`.
 fn relative(trials: u64, odds: &Odds, (low, high): (f64, f64), least: f64) -> (f64, usize, Vec<Double>) {
-    #[allow(clippy::cast_precision_loss)] // below 2^53
-    let m = trials as f64;
+    let m = real(trials);
     let mode = mode(m, odds);
     let ratio = odds.join.over(odds.stay);
     let step = |j: f64| Double(m - j, 0.0).over(Double(j + 1.0, 0.0)).times(ratio);
@@ -152,8 +145,7 @@ fn mode(m: f64, odds: &Odds) -> f64 {
 /// As [`check_width`].
 pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
     check_width(trials, odds)?;
-    #[allow(clippy::cast_precision_loss)] // below 2^53
-    let (low, _, law) = relative(trials, odds, (0.0, trials as f64), 1e-290);
+    let (low, _, law) = relative(trials, odds, (0.0, real(trials)), 1e-290);
     let total = law.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2^53
     Ok((low as u64, law.iter().map(|v| v.over(total).0).collect()))
@@ -171,11 +163,10 @@ pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
 /// [`Error::Domain`] outside the domain, and as [`check_width`].
 pub fn upper_tail(trials: u64, probability: f64, count: u64) -> Result<f64> {
     if !(0.0..=1.0).contains(&probability) {
-        return Err(Error::Domain { name: "probability", value: probability, allowed: "from 0 to 1" });
+        return domain("probability", probability, "from 0 to 1");
     }
-    #[allow(clippy::cast_precision_loss)] // reported only
     if trials > 1 << 53 {
-        return Err(Error::Domain { name: "trials", value: trials as f64, allowed: "at most 2^53" });
+        return domain("trials", real(trials), "at most 2^53");
     }
     if count == 0 {
         return Ok(1.0);
@@ -190,8 +181,7 @@ pub fn upper_tail(trials: u64, probability: f64, count: u64) -> Result<f64> {
     let (first, law) = probabilities(trials, &odds)?;
     let skipped = usize::try_from(count.saturating_sub(first)).unwrap_or(usize::MAX).min(law.len());
     let tail: f64 = law[skipped..].iter().rev().sum();
-    #[allow(clippy::cast_precision_loss)] // a count
-    let rounding = UNIT_ROUNDOFF * (law.len() as f64 + 16.0);
+    let rounding = UNIT_ROUNDOFF * (real(law.len()) + 16.0);
     Ok((tail * (1.0 + rounding) + 2e-280).min(1.0))
 }
 
@@ -200,10 +190,8 @@ pub fn upper_tail(trials: u64, probability: f64, count: u64) -> Result<f64> {
 ///
 /// * Domain: trials from 1 to 2⁵³, odds that are not [`Odds::certain`].
 /// * Guarantee: within [`variation`] of the law in total variation.
-#[must_use]
 pub fn units(trials: u64, odds: &Odds) -> (u64, Vec<u64>) {
-    #[allow(clippy::cast_precision_loss)] // below 2^53
-    let m = trials as f64;
+    let m = real(trials);
     let (mode, width) = (mode(m, odds), half_width(trials, odds));
     let (low, place, below) = relative(trials, odds, ((mode - width).max(0.0), (mode + width).min(m)), 0.0);
     let total = below.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
@@ -252,8 +240,7 @@ mod tests {
     #[test]
     fn laws_are_exact_to_a_unit() {
         for (m, a, c) in [(1, 1, 3), (12, 1, 3), (30, 1, 7), (25, 5, 3), (40, 1, 1), (3, 15, 1), (20, 1, 31)] {
-            #[allow(clippy::cast_precision_loss)] // small
-            let (numerator, denominator) = (a as f64, c as f64);
+            let (numerator, denominator) = (real(a), real(c));
             for odds in [Odds::of(numerator / (numerator + denominator)), Odds::ratio(numerator, 1.0, denominator)] {
                 let (first, law) = units(u64::from(m), &odds);
                 assert_eq!((first, law.iter().sum::<u64>()), (0, UNITS));
@@ -276,23 +263,21 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::cast_precision_loss)] // units as probabilities
     fn wide_laws_have_their_moments() {
         for (m, p) in [(14_745_599u64, 1.254_865_402_912_93e-4), (1_000_000, 0.5), (65_536, 0.999), (1 << 40, 1e-9)] {
             let (first, law) = units(m, &Odds::of(p));
             let scale = 2f64.powi(-63);
-            let mean: f64 = law.iter().zip(0u32..).map(|(u, j)| *u as f64 * scale * f64::from(j)).sum::<f64>();
-            let expected = m as f64 * p - first as f64;
+            let mean: f64 = law.iter().zip(0u32..).map(|(u, j)| real(*u) * scale * f64::from(j)).sum::<f64>();
+            let expected = real(m) * p - real(first);
             assert!((mean / expected - 1.0).abs() < 1e-12);
             let square: f64 =
-                law.iter().zip(0u32..).map(|(u, j)| *u as f64 * scale * (f64::from(j) - mean).powi(2)).sum();
-            assert!((square / (m as f64 * p * (1.0 - p)) - 1.0).abs() < 1e-11);
+                law.iter().zip(0u32..).map(|(u, j)| real(*u) * scale * (f64::from(j) - mean).powi(2)).sum();
+            assert!((square / (real(m) * p * (1.0 - p)) - 1.0).abs() < 1e-11);
             assert_eq!(law.iter().sum::<u64>(), UNITS);
         }
     }
 
     /// Returns Pr[Bin(m, a/2^b) ≥ k] in exact whole numbers, over 2^(bm).
-    #[allow(clippy::cast_precision_loss)] // compared to 1e-14
     fn tail(m: u32, a: u128, b: u32, k: u32) -> f64 {
         let stay = (1u128 << b) - a;
         let mut ways = 1u128;
@@ -303,14 +288,13 @@ mod tests {
             }
             ways = ways * u128::from(m - j) / u128::from(j + 1);
         }
-        sum as f64 / 2f64.powf(f64::from(b * m))
+        real(sum) / 2f64.powf(f64::from(b * m))
     }
 
     #[test]
     fn tails_are_those_of_the_law_from_above() {
         for (m, a, b) in [(1, 1, 2), (12, 1, 4), (30, 3, 4), (40, 1, 1), (25, 5, 3)] {
-            #[allow(clippy::cast_precision_loss)] // small
-            let probability = a as f64 / f64::from(1u32 << b);
+            let probability = real(a) / f64::from(1u32 << b);
             for k in 0..=m + 1 {
                 let (expected, found) =
                     (tail(m, a, b, k), upper_tail(u64::from(m), probability, u64::from(k)).unwrap());

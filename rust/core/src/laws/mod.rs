@@ -7,8 +7,8 @@
 //! Weights are built from the mode outwards by their ratios, so each has a relative error of a few u for every step
 //! away from the mode, also where the weight itself underflows.
 
-use crate::error::{Error, Result};
-use crate::special::UNIT_ROUNDOFF;
+use crate::error::{domain, Error, Result};
+use crate::special::{real, UNIT_ROUNDOFF};
 
 pub mod exact;
 
@@ -34,8 +34,7 @@ impl Weights {
     /// [`Error::Numerics`].
     pub fn whole(&self) -> Result<()> {
         let sum: f64 = self.log_probability.iter().map(|log| log.exp()).sum();
-        #[allow(clippy::cast_precision_loss)] // a count of values
-        let rounding = 4.0 * UNIT_ROUNDOFF * (self.count.len() as f64 + 16.0);
+        let rounding = 4.0 * UNIT_ROUNDOFF * (real(self.count.len()) + 16.0);
         if (sum - 1.0).abs() <= self.relative_error + rounding {
             return Ok(());
         }
@@ -80,10 +79,10 @@ fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(
 /// [`Error::Domain`] outside that domain.
 pub fn binomial(trials: u32, probability: f64) -> Result<Weights> {
     if !(1..=MOST_TRIALS).contains(&trials) {
-        return Err(Error::Domain { name: "trials", value: f64::from(trials), allowed: "between 1 and 1,000,000" });
+        return domain("trials", f64::from(trials), "between 1 and 1,000,000");
     }
     if !(probability > 0.0 && probability <= 1.0) {
-        return Err(Error::Domain { name: "probability", value: probability, allowed: "greater than 0, at most 1" });
+        return domain("probability", probability, "greater than 0, at most 1");
     }
     if probability >= 1.0 {
         return Ok(Weights { count: vec![trials], log_probability: vec![0.0], relative_error: 0.0 });
@@ -108,17 +107,12 @@ pub fn hypergeometric(marked: u32, unmarked: u64, draws: u64) -> Result<Weights>
     const EXACT: u64 = 1 << 53;
     let total = u64::from(marked) + unmarked.min(EXACT);
     if marked == 0 || unmarked >= EXACT || draws == 0 || draws > total {
-        #[allow(clippy::cast_precision_loss)] // for the message only
-        return Err(Error::Domain {
-            name: "draws",
-            value: draws as f64,
-            allowed: "between 1 and the number of records, with at least one marked record",
-        });
+        return domain("draws", real(draws), "between 1 and the number of records, with at least one marked record");
     }
     #[allow(clippy::cast_possible_truncation)] // both are at most `marked`, a u32
     let (low, high) = (draws.saturating_sub(unmarked) as u32, draws.min(u64::from(marked)) as u32);
-    #[allow(clippy::cast_precision_loss)] // exact: below 2^53
-    let (k, w, b) = (f64::from(marked), unmarked as f64, draws as f64);
+    // exact: below 2^53
+    let (k, w, b) = (f64::from(marked), real(unmarked), real(draws));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped to the support
     let mode = ((b + 1.0) * (k + 1.0) / (k + w + 2.0)).floor().clamp(f64::from(low), f64::from(high)) as u32;
     Ok(from_ratios(low, high, mode, 8.0 * UNIT_ROUNDOFF, |j| (k - j) * (b - j) / ((j + 1.0) * (w - b + j + 1.0))))

@@ -14,6 +14,7 @@
 //! | [`source`] | drawn participation patterns and outcomes |
 //! | [`tilt`] | mechanisms tilted along their mean participation |
 //! | [`family`] | the one trait of all mechanisms that can be sampled |
+//! | [`mechanism`] | a mechanism of any family |
 //! | [`kernels`] | the families: log densities of their samples |
 //! | [`truncation`] | the same for truncated batches |
 //! | [`proposals`] | the laws that samples come from: scaled laws, powers of the likelihood ratio, and mixtures |
@@ -28,6 +29,7 @@ pub mod claims;
 pub mod family;
 pub mod gradients;
 pub mod kernels;
+pub mod mechanism;
 pub mod proposals;
 pub mod simulate;
 pub mod source;

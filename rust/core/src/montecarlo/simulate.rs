@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::claims::histogram::{Edges, Histogram};
-use crate::montecarlo::family::{Buffers, Purpose, Ratios, OF_PRESENCE};
+use crate::montecarlo::family::{Purpose, Ratios, OF_PRESENCE};
+use crate::montecarlo::mechanism::Buffers;
 use crate::montecarlo::proposals::drawn::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey, SHARD};
 use crate::montecarlo::value::Curve;
@@ -169,11 +170,11 @@ impl Job {
         let mean_scale = self.parts.first().map_or(f64::NAN, |part| part.proposed.mean_scale());
         for part in &self.parts {
             if part.runs == 0 {
-                return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
+                return domain("runs", 0.0, "at least 1");
             }
             if part.proposed.mean_scale().to_bits() != mean_scale.to_bits() {
                 let value = part.proposed.mean_scale();
-                return Err(Error::Domain { name: "mean scale", value, allowed: "the same for all mechanisms" });
+                return domain("mean scale", value, "the same for all mechanisms");
             }
             if part.proposed.mechanism().of_presence() && self.direction == Direction::Replace {
                 return Err(OF_PRESENCE);
@@ -197,7 +198,6 @@ impl Job {
 
 /// Returns the log densities of a shard's first eight samples by the copy for one instruction set; `None` where this
 /// processor lacks it.
-#[must_use]
 pub fn probe(job: &Job, shard: u64, instruction_set: &str) -> Option<Ratios> {
     let (mut buffers, mut seen, run) = (Buffers::default(), None, Run::default());
     let first = Shard { job, index: shard, error: 0.0, buffers: &mut buffers, run: &run, probe: Some(&mut seen) };

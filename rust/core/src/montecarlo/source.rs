@@ -1,9 +1,10 @@
 //! Sources of outcomes: random participation patterns and noise, or given numbers; in blocks of time, from the last
 //! round to the first.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
+use crate::special::real;
 use crate::vector::functions::ln;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
@@ -31,7 +32,7 @@ pub fn check_mean_scale(mean_scale: f64) -> Result<()> {
     if mean_scale.is_finite() && mean_scale.abs() <= 100.0 {
         return Ok(());
     }
-    Err(Error::Domain { name: "mean scale", value: mean_scale, allowed: "between -100 and 100" })
+    domain("mean scale", mean_scale, "between -100 and 100")
 }
 
 /// A proposal: a law of the same family with another probability, and the scale κ of the means.
@@ -52,7 +53,7 @@ impl RenewalProposal {
         check_mean_scale(mean_scale)?;
         if !(probability > 0.0 && probability <= 1.0) {
             let name = "proposal's sampling probability";
-            return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
+            return domain(name, probability, "greater than 0 and at most 1");
         }
         Ok(Self { law: law.with_probability(probability), mean_scale })
     }
@@ -119,8 +120,7 @@ impl Vectored for Participations<'_> {
         let mut drawn = splat(0.0);
         let mut drawing = stream.take::<V>();
         if law.warm {
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let total = (b as f64 - 1.0).mul_add(p, 1.0);
+            let total = (real(b) - 1.0).mul_add(p, 1.0);
             drawing.uniform().store(&mut drawn);
             for (lane, u) in drawn.0.into_iter().enumerate() {
                 let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
@@ -132,8 +132,7 @@ impl Vectored for Participations<'_> {
         }
         if law.phased {
             // This is ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let phases = b as f64;
+            let phases = real(b);
             drawing.uniform().store(&mut drawn);
             for (lane, u) in drawn.0.into_iter().enumerate() {
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b

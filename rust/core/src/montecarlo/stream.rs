@@ -48,7 +48,6 @@ pub struct Stream {
 
 impl Stream {
     /// Returns the stream of one shard.
-    #[must_use]
     pub fn new(key: StreamKey, shard: u64) -> Self {
         let mut bytes = [0u8; 32];
         bytes[..8].copy_from_slice(&key.seed.to_le_bytes());
@@ -69,7 +68,6 @@ impl Stream {
 
     /// Loads the generators into registers, for a while of work; [`Stream::put_back`] ends it.
     #[inline(always)]
-    #[must_use]
     pub fn take<V: Vector>(&self) -> Drawing<V> {
         let [s0, s1, s2, s3] = &self.state;
         Drawing { state: [V::load_bits(s0), V::load_bits(s1), V::load_bits(s2), V::load_bits(s3)] }

@@ -37,7 +37,7 @@ use crate::montecarlo::stream::Stream;
 use crate::participation::bins::Bins;
 use crate::participation::log_sum_error;
 use crate::participation::renewal::Renewal;
-use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
+use crate::special::{log_sum_exp, real, UNIT_ROUNDOFF};
 use crate::vector::functions::ln;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
@@ -100,7 +100,6 @@ pub struct TiltedRenewal {
 const NEVER: f64 = -50.0;
 
 /// Returns E x_i, the expected number of a record's participations in each round.
-#[must_use]
 pub fn mean_participations(law: &Renewal) -> Vec<f64> {
     let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
     let mut available = vec![0.0; n + b + 1];
@@ -120,7 +119,6 @@ pub fn mean_participations(law: &Renewal) -> Vec<f64> {
 
 impl TiltBase {
     /// Creates the direction for a renewal law, from m̄ and h.
-    #[must_use]
     pub fn of_rounds(law: &Renewal, mean: Vec<f64>, overlap: Vec<f64>, overlap_error: f64) -> Self {
         let square = mean.iter().map(|m| m * m).sum();
         let several: f64 = (1u32..).zip(&law.counts).map(|(j, w)| f64::from(j * j) * w).sum();
@@ -130,7 +128,6 @@ impl TiltBase {
     }
 
     /// Creates the direction for bins, from the Gram matrix of the modes, row by row.
-    #[must_use]
     pub fn of_bins(law: &Bins, gram: &[f64]) -> Self {
         let bins = law.squares.len();
         let share: Vec<f64> = law.log_weights.iter().map(|w| w.exp()).collect();
@@ -140,30 +137,27 @@ impl TiltBase {
         let offset = 0.5 * law.squares.iter().zip(&share).map(|(s, w)| s * w).sum::<f64>();
         // These are means of entries of the Gram matrix, which are sums of T products of entries of its factor; the
         // products are in total at most the largest s_t (Cauchy and Schwarz).
-        let overlap_error = UNIT_ROUNDOFF * 2.0 * (cast(bins) + 2.0) * largest_of(&law.squares);
+        let overlap_error = UNIT_ROUNDOFF * 2.0 * (real(bins) + 2.0) * largest_of(&law.squares);
         Self { mean: Vec::new(), overlap, square, offset, overlap_error }
     }
 
     /// Returns Σ m̄_i, and the largest m̄_i.
-    #[must_use]
     pub fn sizes(&self) -> (f64, f64) {
         (self.mean.iter().sum(), largest_of(&self.mean))
     }
 
     /// Returns R tilted: N(θm̄, I).
-    #[must_use]
     pub fn reference(&self, theta: f64) -> Tilted {
         Tilted { theta, norm: 0.5 * theta * theta * self.square, law: None, relative: 0.0, variation: 0.0 }
     }
 
     /// Returns P tilted, for a renewal law.
-    #[must_use]
     pub fn rounds(&self, law: &Renewal, theta: f64) -> Tilted {
         let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let records = f64::from(law.records());
         let participation =
             records * theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = tilted.relative + cast(law.most_participations()) * (participation + law.counts_error);
+        let relative = tilted.relative + real(law.most_participations()) * (participation + law.counts_error);
         Tilted {
             theta,
             norm: tilted.log_sum + 0.5 * theta * theta * self.square,
@@ -175,7 +169,6 @@ impl TiltBase {
 
     /// Returns, for the patterns of a renewal law of single records tilted by θ: the mean of Ĉx, ln Z(θ), and a bound
     /// on the error of ln Z(θ) and on the relative error of each pattern's weight.
-    #[must_use]
     pub fn tilted_mean(&self, law: &Renewal, theta: f64, coefficients: &[f64]) -> (Vec<f64>, f64, f64) {
         let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let (n, b) = (law.iterations(), law.min_separation);
@@ -194,12 +187,11 @@ impl TiltBase {
             }
         }
         let participation = theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = tilted.relative + cast(law.most_participations()) * participation + tilted.variation;
+        let relative = tilted.relative + real(law.most_participations()) * participation + tilted.variation;
         (mean, tilted.log_sum, relative * (1.0 + 1e-6))
     }
 
     /// Returns P tilted, for bins.
-    #[must_use]
     pub fn bins(&self, law: &Bins, theta: f64) -> Tilted {
         let logs: Vec<f64> = law.log_weights.iter().zip(&self.overlap).map(|(w, h)| w + theta * h).collect();
         let total = log_sum_exp(logs.iter().copied());
@@ -212,7 +204,7 @@ impl TiltBase {
             law: Some(law),
             relative: step + theta.abs() * self.overlap_error,
             // The difference of the cumulative sum to 1 goes to the last bin.
-            variation: 2.0 * f64::EPSILON * cast(logs.len()) + step,
+            variation: 2.0 * f64::EPSILON * real(logs.len()) + step,
         }
     }
 }
@@ -274,7 +266,7 @@ impl TiltedRenewal {
         let step = 8.0 * UNIT_ROUNDOFF * size + log_sum_error(2.max(law.log_counts.len()), widest);
         let first = 8.0 * UNIT_ROUNDOFF * (widest + log_sum.abs() + logs.iter().fold(0.0, |m: f64, l| m.max(l.abs())));
         let first = first + log_sum_error(logs.len(), log_sum);
-        let (rounds, most) = (cast(n), cast(law.most_participations()));
+        let (rounds, most) = (real(n), real(law.most_participations()));
         let least = taken.iter().copied().fold(1.0, f64::min);
         let sum = UNIT_ROUNDOFF * survival[n].abs();
         let (running, joining) = if law.phased { (0.0, 0.0) } else { (sum, sum / least) };
@@ -283,7 +275,7 @@ impl TiltedRenewal {
         let relative = if sound && !relative.is_nan() { relative } else { f64::INFINITY };
 
         let (chances, participations) = expected(law, &start, &taken);
-        let records = cast(law.log_counts.len());
+        let records = real(law.log_counts.len());
         let drawing = if law.phased {
             chances * (f64::EPSILON + 2.0 * step)
         } else {
@@ -291,7 +283,7 @@ impl TiltedRenewal {
         };
         let several = if several { participations * (2.0 * f64::EPSILON * records + step) } else { 0.0 };
         let never = if clamped { rounds * NEVER.exp() } else { 0.0 };
-        let variation = 2.0 * f64::EPSILON * cast(start.len()) + first + drawing + several + never;
+        let variation = 2.0 * f64::EPSILON * real(start.len()) + first + drawing + several + never;
         let law = Self { min_separation: b, phased: law.phased, start, survival, join: taken, counts };
         Found { law, log_sum, relative, variation }
     }
@@ -335,9 +327,8 @@ impl TiltedRenewal {
                 };
                 if round < n {
                     let count = self.counts.get(round).map_or(0, |law| law.partition_point(|&c| c < several[lane]));
-                    #[allow(clippy::cast_precision_loss)] // at most 1000
                     patterns[lane]
-                        .push((round, count.min(self.counts.first().map_or(0, |law| law.len() - 1)) as f64 + 1.0));
+                        .push((round, real(count.min(self.counts.first().map_or(0, |law| law.len() - 1))) + 1.0));
                 }
                 available[lane] = round.saturating_add(b);
             }
@@ -369,11 +360,6 @@ fn expected(law: &Renewal, start: &[f64], taken: &[f64]) -> (f64, f64) {
 
 fn largest_of(numbers: &[f64]) -> f64 {
     numbers.iter().copied().fold(0.0, f64::max)
-}
-
-#[allow(clippy::cast_precision_loss)] // counts far below 2^53
-fn cast(count: usize) -> f64 {
-    count as f64
 }
 
 /// Draws patterns of a tilted law, none for R.
@@ -487,7 +473,7 @@ mod tests {
             Renewal::with_phases(3, 0.3, squares(12)),
         ];
         for law in laws.map(Result::unwrap) {
-            let overlap: Vec<f64> = (0..law.iterations()).map(|i| 0.1 + 0.05 * cast(i % 5)).collect();
+            let overlap: Vec<f64> = (0..law.iterations()).map(|i| 0.1 + 0.05 * real(i % 5)).collect();
             for theta in [-30.0, -1.0, 0.0, 0.5, 12.0, 60.0] {
                 let found = TiltedRenewal::find(&law, &overlap, theta);
                 assert!(found.relative < 1e-9 && found.variation < 1e-9, "the bounds say something");

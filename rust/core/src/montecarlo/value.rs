@@ -28,8 +28,8 @@
 //! largest base of the cell and its neighbours, which also covers the rounding of the hull and of the lines. The caller
 //! adds the effect of the error of x itself: see [`Curve::argument_error`].
 
-use crate::error::{Error, Result};
-use crate::special::UNIT_ROUNDOFF;
+use crate::error::{domain, Error, Result};
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::functions::exp;
 use crate::vector::{splat, Vector, LANES};
 
@@ -78,12 +78,9 @@ impl Curve {
     /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond
     /// ±600 or bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
     pub fn new(first: f64, spacing: f64, upper: &[f64], lower: &[(f64, f64)]) -> Result<Self> {
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
-        #[allow(clippy::cast_precision_loss)] // a few thousand nodes
-        let last = first + spacing * upper.len() as f64;
+        let last = first + spacing * real(upper.len());
         if upper.len() < 2 || upper.len() != lower.len() {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = upper.len() as f64;
+            let value = real(upper.len());
             return domain("nodes", value, "at least 2, as many from above as from below");
         }
         if !(spacing > 0.0 && first.abs() <= 600.0 && last.abs() <= 600.0) {
@@ -126,14 +123,12 @@ impl Curve {
     }
 
     /// Returns the amount that is subtracted in the tables: D is at most D° plus this.
-    #[must_use]
     pub fn tail_mass(&self) -> f64 {
         self.tail_mass
     }
 
     /// Returns the largest distance between the tables at a node relative to the upper one, where the upper one is
     /// above a thousandth.
-    #[must_use]
     pub fn gap(&self) -> f64 {
         self.gap
     }
@@ -144,10 +139,8 @@ impl Curve {
     /// Inside the table |x| is at most its reach, so all intermediate numbers are at most |ε| + reach, and each of four
     /// operations adds a u of that. Left of it the table is 1 − (1 − D(x₀))e^{x − x₀}, and |x|e^{x − x₀} is less than
     /// at the first node, or 1.
-    #[must_use]
     pub fn argument_error(&self, epsilon: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // a few thousand
-        let reach = self.first.abs().max((self.first + self.spacing * self.upper.len() as f64).abs());
+        let reach = self.first.abs().max((self.first + self.spacing * real(self.upper.len())).abs());
         8.0 * UNIT_ROUNDOFF * (epsilon.abs() + 2.0 * reach + 1.0)
     }
 
@@ -160,8 +153,7 @@ impl Curve {
 
     #[inline(always)]
     fn place(&self, x: f64) -> usize {
-        #[allow(clippy::cast_precision_loss)] // a few thousand
-        let last = (self.upper.len() - 1) as f64;
+        let last = real(self.upper.len() - 1);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped to the table
         let index = ((x - self.first) * self.density + 1.0).clamp(0.0, last) as usize;
         index
@@ -169,7 +161,6 @@ impl Curve {
 
     /// Returns the values of a table at eight arguments.
     #[inline(always)]
-    #[must_use]
     pub fn at<V: Vector>(&self, bound: Bound, x: V) -> V {
         let table = self.table(bound);
         let mut arguments = splat(0.0);
@@ -186,7 +177,6 @@ impl Curve {
     }
 
     /// Returns the value of a table at one argument, which may be infinite.
-    #[must_use]
     pub fn single(&self, bound: Bound, x: f64) -> f64 {
         let cell = self.table(bound)[self.place(x)];
         (cell.base - cell.slope * libm::exp((x - cell.reference).min(700.0))).max(0.0)
@@ -198,7 +188,6 @@ impl Curve {
     /// Rounding: at the maximum the slope is 0, and at a cell's right end, where the product still rises, it is at most
     /// c/t; so t's own error of 4u counts c times. The difference may have an error of 4u of both its terms, the
     /// logarithm of a few u of its terms.
-    #[must_use]
     pub fn log_peak(&self, c: f64) -> f64 {
         let peak = |(k, cell): (usize, &Cell)| {
             let (least, most) = self.ends(k);
@@ -217,7 +206,6 @@ impl Curve {
 
     /// Returns an upper bound on ln sup_x e^{cx}|dV/dx| for both tables: in a cell it is slope·t^{c+1}, largest at its
     /// right end, which may have an error of 2u; and a few u of the terms of the logarithm.
-    #[must_use]
     pub fn log_steepness(&self, c: f64) -> f64 {
         let steepest = |table: &[Cell]| {
             let steep = |(k, cell): (usize, &Cell)| {
@@ -244,8 +232,7 @@ impl Curve {
 /// Returns the values at the nodes of the lower convex hull, in α, of (0, 1) and the points at the nodes.
 fn hull(spacing: f64, upper: &[f64]) -> Vec<f64> {
     // α is relative to the first node's, which has the same convexity and does not underflow.
-    #[allow(clippy::cast_precision_loss)] // a few thousand
-    let alpha = |j: usize| (spacing * j as f64).exp();
+    let alpha = |j: usize| (spacing * real(j)).exp();
     let mut least = 1.0_f64;
     let mut kept: Vec<(f64, f64)> = vec![(0.0, 1.0)];
     for (j, &value) in upper.iter().enumerate() {
@@ -318,8 +305,7 @@ fn cells(first: f64, spacing: f64, nodes: &[f64], left: Cell, side: f64) -> Vec<
     let mut table = vec![left];
     for (j, pair) in nodes.windows(2).enumerate() {
         let slope = ((pair[0] - pair[1]) / width).max(0.0);
-        #[allow(clippy::cast_precision_loss)] // a few thousand
-        let reference = first + spacing * j as f64;
+        let reference = first + spacing * real(j);
         table.push(Cell { base: pair[0] + slope, slope, reference });
     }
     let bases: Vec<f64> = table.iter().map(|cell| cell.base).collect();
@@ -327,8 +313,7 @@ fn cells(first: f64, spacing: f64, nodes: &[f64], left: Cell, side: f64) -> Vec<
         let largest = bases[k.saturating_sub(1)..(k + 2).min(bases.len())].iter().fold(0.0_f64, |a, b| a.max(*b));
         cell.base += side * SLACK * largest;
     }
-    #[allow(clippy::cast_precision_loss)] // a few thousand
-    let reference = first + spacing * (nodes.len() - 1) as f64;
+    let reference = first + spacing * real(nodes.len() - 1);
     let beyond = if side > 0.0 { SLACK * bases[bases.len() - 1] } else { 0.0 };
     table.push(Cell { base: beyond, slope: 0.0, reference });
     table

@@ -60,7 +60,6 @@ pub enum Direction {
 
 impl Direction {
     /// Returns the mean scale κ of plain sampling.
-    #[must_use]
     pub fn plain_mean_scale(self) -> f64 {
         if self == Self::Add {
             0.0
@@ -104,7 +103,6 @@ pub enum HolderSums {
 
 impl HolderSums {
     /// Returns the sums of one mechanism.
-    #[must_use]
     pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, mean_scale: f64, direction: Direction) -> Self {
         let sums = |power, exponent| own.log_sum(law, power, exponent);
         Self::from_patterns(own == law, mean_scale, direction, sums, || own.log_sum(own, 1.0, -0.5))
@@ -112,7 +110,6 @@ impl HolderSums {
 
     /// Returns the sums by way of the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ;
     /// `same` states whether the law of the patterns is the sampler's own.
-    #[must_use]
     pub fn from_patterns(
         same: bool,
         mean_scale: f64,
@@ -141,7 +138,6 @@ impl HolderSums {
     }
 
     /// Returns the sums where only plain samples are known to be bounded, by 1.
-    #[must_use]
     pub fn of_plain(same: bool, mean_scale: f64, direction: Direction) -> Self {
         #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
         let plain = mean_scale == direction.plain_mean_scale();
@@ -153,7 +149,6 @@ impl HolderSums {
     }
 
     /// Returns the sums of several mechanisms, each with its number of runs, with the same mean scale for all.
-    #[must_use]
     pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {
         let mut all: Option<Self> = None;
         for (part, runs) in parts {
@@ -178,7 +173,6 @@ impl HolderSums {
 ///
 /// They are infinite where the proposal gives no bound. Each bound is raised by the errors of the sums, multiplied as
 /// the sums are, and by a few roundings of the terms of its logarithm.
-#[must_use]
 pub fn weight_bounds(
     sums: HolderSums,
     mean_scale: f64,

@@ -114,7 +114,6 @@ impl Vectored for Drawn<'_> {
 }
 
 /// Returns the numbers of `count` groups of one round, from group `group` on.
-#[must_use]
 pub fn groups(key: &SecretKey, round: u64, group: u64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count * GROUP];
     with_vectors(Drawn { key, round, group, sums: &mut sums });
@@ -122,7 +121,6 @@ pub fn groups(key: &SecretKey, round: u64, group: u64, count: usize) -> Vec<f64>
 }
 
 /// Returns the same as [`groups`] from the named copy of the kernel; `None` where this processor cannot run it.
-#[must_use]
 pub fn groups_with(name: &str, key: &SecretKey, round: u64, group: u64, count: usize) -> Option<Vec<f64>> {
     let mut sums = vec![0.0; count * GROUP];
     with_instruction_set(name, Drawn { key, round, group, sums: &mut sums }).map(|()| sums)
@@ -131,18 +129,18 @@ pub fn groups_with(name: &str, key: &SecretKey, round: u64, group: u64, count: u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::special::real;
     use crate::vector::{instruction_sets, Portable};
 
     /// Computes the numbers of a group with scalar functions of another library, from the words of the stream.
     fn expected(words: &[u64]) -> Vec<f64> {
         let mut numbers = vec![0.0; GROUP];
         for lane in 0..LANES {
-            #[allow(clippy::cast_precision_loss)] // rounded as the kernel rounds
-            let u = (words[lane] as f64 + 0.5) / 2f64.powi(64);
+            // rounded as the kernel rounds
+            let u = (real(words[lane]) + 0.5) / 2f64.powi(64);
             let radius = (-2.0 * libm::log(u)).sqrt();
             let bits = words[LANES + lane];
-            #[allow(clippy::cast_precision_loss)] // 52 bits
-            let angle = ((bits >> 12) as f64 / 2f64.powi(52) - 0.5) * std::f64::consts::FRAC_PI_2;
+            let angle = (real(bits >> 12) / 2f64.powi(52) - 0.5) * std::f64::consts::FRAC_PI_2;
             let (mut x, mut y) = (radius * libm::cos(angle), radius * libm::sin(angle));
             if bits & 1 == 1 {
                 std::mem::swap(&mut x, &mut y);

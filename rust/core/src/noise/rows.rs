@@ -11,11 +11,12 @@
 //! asked for, then C applied to the returned rows is w but for the roundings of those rows, however large the entries
 //! of C⁻¹ are.
 
+use crate::special::real;
 use std::collections::VecDeque;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::noise::normals::{add, GROUP};
 use crate::run::Run;
 use crate::secret::SecretKey;
@@ -123,7 +124,6 @@ impl<T> std::fmt::Debug for Rows<T> {
 
 impl<T: Element> Rows<T> {
     /// Creates the rows of the elements `first` … `first + length − 1`; the memory holds the last `kept` rows.
-    #[must_use]
     pub fn keeping_rows(first: u64, length: usize, kept: usize) -> Self {
         let memory = Memory::Rows((0..kept).map(|_| vec![T::default(); length]).collect());
         Self { first, newest: vec![T::default(); length], memory }
@@ -131,14 +131,12 @@ impl<T: Element> Rows<T> {
 
     /// Creates the rows of the elements `first` … `first + length − 1`; the memory holds running sums with these
     /// decays.
-    #[must_use]
     pub fn keeping_sums(first: u64, length: usize, decays: &[f64]) -> Self {
         let memory = Memory::Sums(decays.iter().map(|&decay| (decay, vec![0.0; length])).collect());
         Self { first, newest: vec![T::default(); length], memory }
     }
 
     /// Returns the number of rows or sums in the memory.
-    #[must_use]
     pub fn kept(&self) -> usize {
         match &self.memory {
             Memory::Rows(rows) => rows.len(),
@@ -155,7 +153,6 @@ impl<T: Element> Rows<T> {
     }
 
     /// Returns the row or sum at a position of the memory; the newest row is at 0.
-    #[must_use]
     pub fn kept_at(&mut self, place: usize) -> Option<Kept<'_, T>> {
         match &mut self.memory {
             Memory::Rows(rows) => rows.get_mut(place).map(|row| Kept::Row(row)),
@@ -170,9 +167,8 @@ impl<T: Element> Rows<T> {
     /// [`Error::Domain`] if there are more coefficients than rows or sums in the memory; the errors of [`Run::check`].
     pub fn next(&mut self, fresh: &[Fresh], coefficients: &[f64], run: &Run) -> Result<&[T]> {
         if coefficients.len() > self.kept() {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = coefficients.len() as f64;
-            return Err(Error::Domain { name: "coefficients", value, allowed: "as many as rows or sums are kept" });
+            let value = real(coefficients.len());
+            return domain("coefficients", value, "as many as rows or sums are kept");
         }
         let mut row = std::mem::take(&mut self.newest);
         let (first, memory) = (self.first, &self.memory);
@@ -193,7 +189,6 @@ impl<T: Element> Rows<T> {
     }
 
     /// Returns the last row that [`Rows::next`] computed.
-    #[must_use]
     pub fn newest(&self) -> &[T] {
         match &self.memory {
             Memory::Rows(rows) => rows.front().unwrap_or(&self.newest),

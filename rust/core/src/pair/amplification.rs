@@ -5,12 +5,12 @@
 //! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage
 //! samplers in arXiv:2312.13389, Theorem 5).
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::Weights;
 use crate::pair::gaussian::GaussianPair;
 use crate::pair::laplace::Laplace;
 use crate::pair::Profile;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A base mechanism, described by its δ for groups of each size.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,11 +57,11 @@ impl Base {
 /// positive.
 pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplified> {
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
-        return Err(Error::Domain { name: "epsilon", value: epsilon, allowed: "at least 0 and finite" });
+        return domain("epsilon", epsilon, "at least 0 and finite");
     }
     if let Base::Stated(deltas) = base {
         if let Some(&wrong) = deltas.iter().find(|d| !(0.0..=1.0).contains(*d)) {
-            return Err(Error::Domain { name: "delta", value: wrong, allowed: "between 0 and 1" });
+            return domain("delta", wrong, "between 0 and 1");
         }
     }
     weights.whole()?;
@@ -74,8 +74,7 @@ pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplifi
         }
     }
     // The error of each probability, and of the sums of as many terms.
-    #[allow(clippy::cast_precision_loss)] // a count of terms
-    let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (weights.count.len() as f64 + 8.0);
+    let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (real(weights.count.len()) + 8.0);
     let eta = (eta * relative).min(1.0);
     // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u,
     // which moves it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum

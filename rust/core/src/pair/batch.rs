@@ -7,10 +7,10 @@
 //! Bin(j; m, i/b)). Drawing b with replacement and m of these slots without is the same as m draws with replacement:
 //! the slots are independent.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::laws::{binomial, hypergeometric, Weights};
 use crate::run::Run;
-use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
+use crate::special::{log_sum_exp, real, UNIT_ROUNDOFF};
 
 /// Probabilities that sum to at most this are moved to the largest number of draws: no δ that is resolved is this
 /// small.
@@ -46,7 +46,6 @@ impl Sampler {
     /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more
     /// than 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
     pub fn copies(self, group: u32, dataset: u64, batch: u64, run: &Run) -> Result<Weights> {
-        let domain = |name, value: f64, allowed| Err(Error::Domain { name, value, allowed });
         let other_records = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
             name: "group_size",
             value: f64::from(group),
@@ -58,8 +57,8 @@ impl Sampler {
         if self == Self::FixedSize {
             return Ok(folded(&hypergeometric(group, other_records, batch)?));
         }
-        #[allow(clippy::cast_precision_loss)] // refused, or exact enough for a quotient: 2u
-        let (size, asked) = (dataset as f64, batch as f64);
+        // refused, or exact enough for a quotient: 2u
+        let (size, asked) = (real(dataset), real(batch));
         let Some(draws) = u32::try_from(batch).ok().filter(|&m| m > 0) else {
             return domain("batch_size", asked, "between 1 and 1,000,000 draws");
         };
@@ -132,8 +131,7 @@ fn twice_with_replacement(first: &Weights, draws: u32, subset: u32, run: &Run) -
         }
     }
     let span = log_probability.iter().fold(0.0_f64, |a, l| a.max(l.abs()));
-    #[allow(clippy::cast_precision_loss)] // a count of slots
-    let sums = first.count.len() as f64;
+    let sums = real(first.count.len());
     relative_error += UNIT_ROUNDOFF * (16.0 + 4.0 * span + 2.0 * sums);
     Ok(Weights { count, log_probability, relative_error })
 }

@@ -69,7 +69,6 @@ impl Checked {
     }
 
     /// Returns the profile of the pair (Q, P) for that of (P, Q); `None` if it is not known.
-    #[must_use]
     pub fn reversed(&self) -> Option<Self> {
         let profile = Arc::clone(self.reversal.as_ref()?);
         Some(Self { profile, reversal: Some(Arc::clone(&self.profile)) })

@@ -3,7 +3,7 @@
 //! The law of a large group has thousands of components, of which a few hundred matter at any one point. Components are
 //! stored in blocks, and a block is skipped if its largest weight at its best position is negligible.
 
-use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// One Gaussian of a mixture: its log weight and its shift in units of the noise's standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,8 +134,7 @@ impl NormalMixture {
             }
         }
         // The terms left out are at most e^-45 each; the rest is the rounding of the exponents that matter.
-        #[allow(clippy::cast_precision_loss)] // a count of components
-        let count = self.components.len() as f64;
+        let count = real(self.components.len());
         let rounding = UNIT_ROUNDOFF * (6.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
         (largest + sum.ln(), moment / sum, rounding)
     }
@@ -163,8 +162,7 @@ impl NormalMixture {
             // Each term left out is at most e^{ε + largest − 60}; another factor of e² covers the rounding of the
             // exponents and of the weights.
             let each = (epsilon + largest - FAINT_TAIL + 2.0).exp();
-            #[allow(clippy::cast_precision_loss)] // a count of components
-            let count = left_out as f64;
+            let count = real(left_out);
             total.error += count * each + UNDERFLOW;
         }
         total

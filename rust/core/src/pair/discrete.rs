@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::pair::moments::{log_sum, ABSOLUTE};
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Two laws on the same finite set: δ(ε) = Σ_i (p_i − e^ε q_i)_+.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,20 +40,16 @@ impl DiscretePair {
     /// error that is not between 0 and 1e-3.
     pub fn stated(outcomes: Vec<(f64, f64)>, relative_error: f64) -> Result<Self> {
         if !(0.0..=MOST_ERROR).contains(&relative_error) {
-            return Err(Error::Domain {
-                name: "relative_error",
-                value: relative_error,
-                allowed: "between 0 and 0.001",
-            });
+            return domain("relative_error", relative_error, "between 0 and 0.001");
         }
         for sum in [outcomes.iter().map(|o| o.0).sum::<f64>(), outcomes.iter().map(|o| o.1).sum::<f64>()] {
             let normalised = (sum - 1.0).abs() < 1e-12 + relative_error;
             if !normalised {
-                return Err(Error::Domain { name: "sum of probabilities", value: sum, allowed: "1" });
+                return domain("sum of probabilities", sum, "1");
             }
         }
         if let Some(&(p, q)) = outcomes.iter().find(|(p, q)| *p < 0.0 || *q < 0.0) {
-            return Err(Error::Domain { name: "probability", value: p.min(q), allowed: "at least 0" });
+            return domain("probability", p.min(q), "at least 0");
         }
         let (above, below): (f64, f64) = outcomes.iter().fold((0.0, 0.0), |(p, q), o| (p + o.0, q + o.1));
         let outcomes = outcomes.into_iter().map(|(p, q)| (p / above, q / below)).collect();
@@ -61,7 +57,6 @@ impl DiscretePair {
     }
 
     /// Returns the same pair in the other direction, H(Q‖P).
-    #[must_use]
     pub fn reversed(&self) -> Self {
         Self { outcomes: self.outcomes.iter().map(|&(p, q)| (q, p)).collect(), ..*self }
     }
@@ -71,8 +66,7 @@ impl Profile for DiscretePair {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let alpha = epsilon.exp();
         let (mut delta, mut slope, mut magnitude) = (0.0, 0.0, 0.0);
-        #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + 4.0 * epsilon.abs()) + self.relative_error;
+        let relative = UNIT_ROUNDOFF * (8.0 + real(self.outcomes.len()) + 4.0 * epsilon.abs()) + self.relative_error;
         for &(p, q) in &self.outcomes {
             // This computes e^ε q without the overflow of e^ε; it is 0 for q = 0, whatever ε is.
             let scaled = if q == 0.0 {
@@ -103,8 +97,7 @@ impl Profile for DiscretePair {
     }
 
     fn delta_at_infinity(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + self.outcomes.len() as f64) - self.relative_error;
+        let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + real(self.outcomes.len())) - self.relative_error;
         rounding * self.outcomes.iter().filter(|o| o.1 == 0.0).map(|o| o.0).sum::<f64>()
     }
 
@@ -116,8 +109,7 @@ impl Profile for DiscretePair {
             }
             // The error of each probability is as many units of rounding as there are outcomes: it was divided by their
             // sum.
-            #[allow(clippy::cast_precision_loss)] // a count of outcomes
-            let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64) + self.relative_error;
+            let relative = UNIT_ROUNDOFF * (8.0 + real(self.outcomes.len())) + self.relative_error;
             let loss = (p / q).ln();
             let rounding = 2.0 * relative + 4.0 * UNIT_ROUNDOFF * loss.abs();
             largest.at_most = largest.at_most.max(loss + rounding);
@@ -147,8 +139,7 @@ impl Profile for DiscretePair {
             terms.push(order * p.ln() + (1.0 - order) * q.ln());
         }
         // The error of each probability is as many units of rounding as there are outcomes: it was divided by their sum.
-        #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64) + self.relative_error;
+        let relative = UNIT_ROUNDOFF * (8.0 + real(self.outcomes.len())) + self.relative_error;
         let error = 2.0 * order * (1.01 * relative + 8.0 * UNIT_ROUNDOFF * (1.0 + size));
         Ok(Some((log_sum(&terms) + error + ABSOLUTE).max(0.0)))
     }

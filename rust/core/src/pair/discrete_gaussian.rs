@@ -18,10 +18,10 @@
 //!
 //! Outcomes beyond 40σ have a probability below e^{−800} together.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Rational};
 use crate::pair::{Profile, ProfilePoint, Reversal};
-use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Sums over integers are replaced by integrals from this σ on.
 const WIDE: f64 = 1000.0;
@@ -54,13 +54,13 @@ impl DiscreteGaussian {
     /// # Errors
     /// [`Error::Domain`] unless the shift is from 1 to 10⁶ and σ from 0.01 to 10⁵.
     pub fn new(shift: u64, sigma: f64) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // exact where it is accepted
-        let d = shift as f64;
+        // exact where it is accepted
+        let d = real(shift);
         if shift == 0 || shift > MOST_SHIFT {
-            return Err(Error::Domain { name: "shift", value: d, allowed: "an integer from 1 to 1000000" });
+            return domain("shift", d, "an integer from 1 to 1000000");
         }
         if !(SIGMAS.0..=SIGMAS.1).contains(&sigma) {
-            return Err(Error::Domain { name: "sigma", value: sigma, allowed: "between 0.01 and 100000" });
+            return domain("sigma", sigma, "between 0.01 and 100000");
         }
         let sums = if sigma < WIDE { sums(d + REACH * sigma + 2.0, sigma) } else { Vec::new() };
         Ok(Self { shift: d, sigma, sums })
@@ -199,9 +199,9 @@ mod tests {
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // small integers
     fn direct(d: i64, sigma: f64, epsilon: f64) -> (f64, f64) {
         let reach = (40.0 * sigma).ceil() as i64 + 2;
-        let law = |x: i64| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp();
+        let law = |x: i64| (-(real(x * x)) / (2.0 * sigma * sigma)).exp();
         let whole: f64 = (-reach..=reach).map(law).sum();
-        let loss = |x: i64| ((2 * d * x - d * d) as f64) / (2.0 * sigma * sigma);
+        let loss = |x: i64| (real(2 * d * x - d * d)) / (2.0 * sigma * sigma);
         let outcomes = (d - reach..=d + reach).filter(|&x| loss(x) > epsilon);
         let terms = outcomes.map(|x| (law(x - d) / whole, -(epsilon - loss(x)).exp_m1()));
         terms.fold((0.0, 0.0), |(delta, above), (p, part)| (delta + p * part, above + p))
@@ -211,8 +211,7 @@ mod tests {
     fn the_profile_is_that_of_all_outcomes() {
         for (d, sigma) in [(1, 0.01), (1, 0.3), (1, 1.0), (2, 1.0), (1, 7.3), (30, 11.0), (5, 0.2), (100, 2.0)] {
             let profile = DiscreteGaussian::new(d, sigma).unwrap();
-            #[allow(clippy::cast_precision_loss)]
-            let unit = d as f64 / sigma;
+            let unit = real(d) / sigma;
             for step in -80..80 {
                 let epsilon = 0.5 * unit * unit + 0.103_7 * f64::from(step) * unit;
                 let (delta, above) = direct(i64::try_from(d).unwrap(), sigma, epsilon);
@@ -249,8 +248,7 @@ mod tests {
     fn wide_noise_is_near_the_gaussian_mechanism() {
         for (d, sigma) in [(20_000, 2e4), (5_000, 1e5)] {
             let profile = DiscreteGaussian::new(d, sigma).unwrap();
-            #[allow(clippy::cast_precision_loss)]
-            let gaussian = GaussianPair::new(d as f64, sigma).unwrap();
+            let gaussian = GaussianPair::new(real(d), sigma).unwrap();
             for step in -20..40 {
                 let epsilon = 0.1 * f64::from(step);
                 let (one, two) = (profile.at(epsilon), gaussian.at(epsilon));

@@ -11,12 +11,12 @@
 //! of bd or εb moves m by one, the outcome concerned has a loss within that rounding of ε, and changes the difference by
 //! no more than the rounding times its mass.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::{log_expm1, log_sum, ABSOLUTE};
 use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The largest shift for which every number of outcomes is exact.
 const MOST_SHIFT: u64 = 1 << 52;
@@ -44,14 +44,14 @@ impl DiscreteLaplace {
     /// # Errors
     /// [`Error::Domain`] unless the shift is from 1 to 2⁵², the scale positive and finite, and so is their quotient.
     pub fn new(shift: u64, scale: f64) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // exact where it is accepted
-        let d = shift as f64;
+        // exact where it is accepted
+        let d = real(shift);
         if shift == 0 || shift > MOST_SHIFT {
-            return Err(Error::Domain { name: "shift", value: d, allowed: "an integer from 1 to 2^52" });
+            return domain("shift", d, "an integer from 1 to 2^52");
         }
         for (name, value) in [("scale", scale), ("shift/scale", d / scale)] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::Domain { name, value, allowed: "a positive finite number" });
+                return domain(name, value, "a positive finite number");
             }
         }
         Ok(Self { shift: d, scale, ratio: (-1.0 / scale).exp(), exact: decimal(d) / decimal(scale) })
@@ -161,8 +161,8 @@ mod tests {
             let profile = DiscreteLaplace::new(shift, scale).unwrap();
             let d = shift as i64;
             let q = (-1.0 / scale).exp();
-            let law = |x: i64| (1.0 - q) / (1.0 + q) * (-(x.abs() as f64) / scale).exp();
-            let end = shift as f64 / scale;
+            let law = |x: i64| (1.0 - q) / (1.0 + q) * (-(real(x.abs())) / scale).exp();
+            let end = real(shift) / scale;
             for share in [-1.2, -0.7, -0.31, 0.0, 0.2, 0.5, 0.83, 0.999, 1.0, 1.1] {
                 let epsilon = share * end;
                 let outcomes = -200..=200 + d;
@@ -170,7 +170,7 @@ mod tests {
                 let point = profile.at(epsilon);
                 assert!((point.delta - sum).abs() <= 1e-13 + point.delta_error, "{shift} {scale} {share} {point:?}");
                 let above: f64 = (-200..=200 + d)
-                    .filter(|&x| ((x - d).abs() - x.abs()) as f64 / scale > epsilon + 1e-12)
+                    .filter(|&x| real((x - d).abs() - x.abs()) / scale > epsilon + 1e-12)
                     .map(law)
                     .sum();
                 assert!(point.delta + point.slope >= above - 1e-13, "{shift} {scale} {share}");
@@ -182,8 +182,7 @@ mod tests {
     fn at_integers_it_is_the_laplace_mechanism() {
         for (shift, scale) in [(1_u64, 1e6), (1000, 1e3), (4, 1e-3), (1 << 40, 1e9)] {
             let profile = DiscreteLaplace::new(shift, scale).unwrap();
-            #[allow(clippy::cast_precision_loss)]
-            let (d, end) = (shift as f64, shift as f64 / scale);
+            let (d, end) = (real(shift), real(shift) / scale);
             for m in [0.0, 1.0, 3.0, (0.25 * d).floor(), (0.5 * d).floor()] {
                 let epsilon = (d - 2.0 * m) / scale;
                 if m <= d && epsilon < end {
@@ -209,8 +208,8 @@ mod tests {
             let profile = DiscreteLaplace::new(shift, scale).unwrap();
             for a in [1.1, 1.5, 2.0, 8.0, 30.0] {
                 let term = |x: i64| {
-                    let loss = ((x - d).abs() - x.abs()) as f64 / scale;
-                    (1.0 - q) / (1.0 + q) * (-(x.abs() as f64) / scale + (a - 1.0) * loss).exp()
+                    let loss = real((x - d).abs() - x.abs()) / scale;
+                    (1.0 - q) / (1.0 + q) * (-(real(x.abs())) / scale + (a - 1.0) * loss).exp()
                 };
                 let exact = (-800..=800 + d).map(term).sum::<f64>().ln();
                 let found = profile.log_moment(a, &run).unwrap().unwrap();

@@ -13,7 +13,7 @@
 //! With x = (r − ε)/2 this is `(1 − e^{−x})²/(1 − e^{−r})`, and −dh/dε = (1 − e^{−x})e^{−x}/(1 − e^{−r}): products of
 //! positive numbers, each known to a few units of rounding, since r is given and r − ε is rounded once.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::{ABSOLUTE, RELATIVE};
 use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
@@ -42,7 +42,7 @@ impl Exponential {
     /// [`Error::Domain`] unless the range is positive and finite.
     pub fn new(range: f64) -> Result<Self> {
         if !(range > 0.0 && range.is_finite()) {
-            return Err(Error::Domain { name: "range", value: range, allowed: "a positive finite number" });
+            return domain("range", range, "a positive finite number");
         }
         Ok(Self { range, span: -(-range).exp_m1() })
     }

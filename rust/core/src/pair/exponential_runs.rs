@@ -49,7 +49,7 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::exponential;
 use crate::pair::moments::RELATIVE;
@@ -58,7 +58,7 @@ use crate::pair::renyi::zcdp_bound;
 use crate::pair::tabulated::Tabulated;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The largest number of brackets that are evaluated.
 const MOST_WORK: f64 = 1.6e8;
@@ -117,8 +117,7 @@ impl Profile for ExponentialRuns {
 
     /// Divergences of adaptively chosen runs add up, as in every composition, and so do the squares of μ.
     fn log_moment(&self, order: f64, _run: &Run) -> Result<Option<f64>> {
-        #[allow(clippy::cast_precision_loss)] // at most 512
-        let runs = self.runs as f64;
+        let runs = real(self.runs);
         Ok(Some(runs * exponential::log_moment(self.range, order) * (1.0 + RELATIVE)))
     }
 
@@ -144,14 +143,12 @@ fn nodes(range: f64, runs: f64) -> f64 {
 /// Returns the largest number of runs of this range that [`runs`] takes; at least 1.
 ///
 /// * Units: the range in nats, positive and finite.
-#[must_use]
 pub fn most_runs(range: f64) -> u64 {
     if range < LEAST_RANGE {
         return 1;
     }
     let enough = |runs: u64| {
-        #[allow(clippy::cast_precision_loss)] // at most 512
-        let nodes = nodes(range, runs as f64);
+        let nodes = nodes(range, real(runs));
         nodes >= LEAST_NODES.max(NODES_PER_NAT * range)
     };
     let (mut low, mut high) = (1, MOST_RUNS + 1);
@@ -180,12 +177,12 @@ pub fn most_runs(range: f64) -> u64 {
 /// as [`Run::check`].
 pub fn runs(range: f64, runs: u64, run: &Run) -> Result<ExponentialRuns> {
     if !(range >= LEAST_RANGE && range.is_finite()) {
-        return Err(Error::Domain { name: "range", value: range, allowed: "at least 1e-100 and finite" });
+        return domain("range", range, "at least 1e-100 and finite");
     }
-    #[allow(clippy::cast_precision_loss)] // at most 512, or refused
-    let count = runs as f64;
+    // at most 512, or refused
+    let count = real(runs);
     if runs < 1 || runs > most_runs(range) {
-        return Err(Error::Domain { name: "runs", value: count, allowed: "from 1 to the largest block of this range" });
+        return domain("runs", count, "from 1 to the largest block of this range");
     }
     let wanted = nodes(range, count).max(LEAST_NODES);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small positive integers
@@ -204,8 +201,7 @@ pub fn runs(range: f64, runs: u64, run: &Run) -> Result<ExponentialRuns> {
         if i % 1024 == 0 {
             run.check()?;
         }
-        #[allow(clippy::cast_precision_loss)] // an index
-        let epsilon = i as f64 * step * up;
+        let epsilon = real(i) * step * up;
         at = epsilon;
         points.push((epsilon, value.min(known(epsilon)).min(1.0)));
     }
@@ -248,14 +244,13 @@ struct Masses {
 
 impl Steps {
     /// Starts with h_0. Values at α < 1 are those of the reflection.
-    #[allow(clippy::cast_precision_loss)] // indices
     fn new(range: f64, nodes: usize, reach: usize) -> Self {
-        let step = range / nodes as f64;
+        let step = range / real(nodes);
         let span = -(-range).exp_m1();
         let masses = (0..nodes)
             .rev()
             .map(|j| {
-                let (t, rest) = (j as f64 * step, (nodes - j) as f64 * step);
+                let (t, rest) = (real(j) * step, real(nodes - j) * step);
                 Masses {
                     p: -(-rest).exp_m1() / span,
                     q: (-rest).exp() * -(-t).exp_m1() / span,
@@ -284,8 +279,7 @@ impl Steps {
     /// Sets the values at α < 1 to 1 − α + α·h(1/α), rounded up.
     fn reflect(&mut self) {
         for i in 1..=self.nodes {
-            #[allow(clippy::cast_precision_loss)] // an index
-            let log = -(i as f64) * self.step;
+            let log = -(real(i)) * self.step;
             let value = -log.exp_m1() + log.exp() * self.values[self.nodes + i];
             self.values[self.nodes - i] = value * (1.0 + self.tolerance);
         }
@@ -352,6 +346,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::pair::exponential::Exponential;
     use crate::pair::renyi::zcdp;
 
@@ -421,8 +416,7 @@ mod tests {
             let mut before: Option<ExponentialRuns> = None;
             for count in [2, 3, 8, 40, 130] {
                 let now = profile(range, count);
-                #[allow(clippy::cast_precision_loss)] // at most 130
-                let (k, known) = (count as f64, zcdp(count as f64 * range * range / 8.0).unwrap());
+                let (k, known) = (real(count), zcdp(real(count) * range * range / 8.0).unwrap());
                 for i in 0..200 {
                     let epsilon = f64::from(i) / 200.0 * range * k;
                     let upper = now.bounds(epsilon).1;

@@ -6,7 +6,7 @@
 //! t is known to a few u of c; where that matters both tails are evaluated at the smallest and the largest possible t,
 //! since they fall with t.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Rational};
 use crate::pair::mixture::MixturePair;
 use crate::pair::moments::rounded_shift;
@@ -50,7 +50,7 @@ impl GaussianPair {
             ("sensitivity/noise_multiplier", shift),
         ] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::Domain { name, value, allowed: "a positive finite number" });
+                return domain(name, value, "a positive finite number");
             }
         }
         let ordinary =

@@ -70,7 +70,6 @@ struct Sample {
 
 impl Hull {
     /// Creates the hull of these upper bounds on one profile.
-    #[must_use]
     pub fn new(pieces: Vec<Arc<dyn Profile>>) -> Self {
         let mut hull = Self { pieces, parts: Vec::new() };
         let side = |sign: f64| {

@@ -1,6 +1,6 @@
 //! The Laplace mechanism: a number released with Laplace noise.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::RELATIVE;
 use crate::pair::pure::square_through;
@@ -31,7 +31,7 @@ impl Laplace {
             [("sensitivity", sensitivity), ("scale", scale), ("sensitivity/scale", sensitivity / scale)]
         {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::Domain { name, value, allowed: "a positive finite number" });
+                return domain(name, value, "a positive finite number");
             }
         }
         Ok(Self { theta: sensitivity / scale, exact: decimal(sensitivity) / decimal(scale) })

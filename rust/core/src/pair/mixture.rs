@@ -9,13 +9,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
 use crate::pair::moments::rounded_shift;
 use crate::pair::threshold::guess;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
 ///
@@ -40,7 +40,7 @@ fn check_positive(name: &'static str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         Ok(())
     } else {
-        Err(Error::Domain { name, value, allowed: "a positive finite number" })
+        domain(name, value, "a positive finite number")
     }
 }
 
@@ -123,14 +123,10 @@ impl MixturePair {
         check_positive("noise_multiplier", noise_multiplier)?;
         for &(probability, shift) in contributions {
             if !(probability > 0.0 && probability <= 1.0) {
-                return Err(Error::Domain {
-                    name: "probability",
-                    value: probability,
-                    allowed: "greater than 0, at most 1",
-                });
+                return domain("probability", probability, "greater than 0, at most 1");
             }
             if !(shift >= 0.0 && shift.is_finite()) {
-                return Err(Error::Domain { name: "shift", value: shift, allowed: "finite, at least 0" });
+                return domain("shift", shift, "finite, at least 0");
             }
         }
         let total = contributions.iter().map(|(probability, _)| probability).sum::<f64>().ln();
@@ -138,12 +134,11 @@ impl MixturePair {
             contributions.iter().map(|&(probability, shift)| (probability.ln() - total, shift / noise_multiplier));
         let numerator = NormalMixture::new(weighted);
         if numerator.components.iter().all(|component| component.shift <= 0.0) {
-            return Err(Error::Domain { name: "shift", value: 0.0, allowed: "positive for some weight" });
+            return domain("shift", 0.0, "positive for some weight");
         }
         // The sum of n terms errs by (n − 1)u, each logarithm by u times its size, and an exponential by as much again.
         let largest = numerator.components.iter().map(|c| c.log_weight.abs()).fold(total.abs(), f64::max);
-        #[allow(clippy::cast_precision_loss)] // a count of components
-        let count = contributions.len() as f64;
+        let count = real(contributions.len());
         let weight_error = UNIT_ROUNDOFF * (2.0 * count + 4.0 * largest + 8.0);
         Ok(Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), weight_error))
     }
@@ -182,7 +177,6 @@ impl MixturePair {
 
     /// Returns the other direction of the same pair, H(Q‖P): both mixtures are mirrored so that the ratio increases
     /// again.
-    #[must_use]
     pub fn reversed(&self) -> Self {
         Self::monotone(self.denominator.mirrored(), self.numerator.mirrored(), self.weight_error)
     }

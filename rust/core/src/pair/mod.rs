@@ -98,7 +98,6 @@ impl ProfilePoint {
     /// profile at ε: δ between 1 − e^ε and 1, slope between 0 and e^ε and at most 1.
     ///
     /// No profile should need this. It guarantees that a NaN never becomes a bound.
-    #[must_use]
     pub fn or_trivial(self, epsilon: f64) -> Self {
         let errors = [self.delta_error, self.slope_error];
         if self.delta.is_finite() && self.slope.is_finite() && errors.iter().all(|e| e.is_finite() && *e >= 0.0) {

@@ -23,7 +23,7 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::Profile;
 use crate::run::Run;
@@ -71,7 +71,7 @@ pub(super) fn rounded_shift(shift: f64) -> f64 {
 /// [`Error::Domain`] for an order that is not above 1 and finite; as [`Run::check`].
 pub fn divergence(profile: &dyn Profile, order: f64, run: &Run) -> Result<Option<Rational>> {
     if !(order > 1.0 && order.is_finite()) {
-        return Err(Error::Domain { name: "order", value: order, allowed: "greater than 1 and finite" });
+        return domain("order", order, "greater than 1 and finite");
     }
     if let Some(exact) = profile.exact_divergence(order) {
         return Ok(Some(exact));

@@ -21,11 +21,11 @@
 //! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; if all norm bounds are equal, G =
 //! 1 is exact.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::participation::counts::sums as law_of_sum;
 use crate::participation::renewal::Renewal;
-use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
+use crate::special::{real, scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
 /// The law of S is computed with at most this many additions: about a second, which cannot be interrupted.
 pub const MOST_WORK: f64 = 5e8;
@@ -59,26 +59,18 @@ impl PublicParticipation {
         let norm_bounds = envelope(&law.squares);
         let largest = norm_bounds[0];
         if largest <= 0.0 {
-            return Err(Error::Domain {
-                name: "squared column norm",
-                value: largest,
-                allowed: "positive for some round",
-            });
+            return domain("squared column norm", largest, "positive for some round");
         }
         let points = grid(law, &norm_bounds);
-        #[allow(clippy::cast_precision_loss)] // at most `FINEST`
-        let spacing = largest / points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
+        let spacing = largest / real(points) * (1.0 + 8.0 * UNIT_ROUNDOFF);
         let cells: Vec<usize> = norm_bounds.iter().map(|bound| cell(bound / largest, points)).collect();
         let weights = sums(law, &cells)?;
         let mut terms = Vec::new();
         for (s, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
-            #[allow(clippy::cast_precision_loss)] // a count
-            terms.push((*weight, (spacing * s as f64).sqrt()));
+            terms.push((*weight, (spacing * real(s)).sqrt()));
         }
-        #[allow(clippy::cast_precision_loss)] // counts
-        let steps = law.iterations() as f64 + terms.len() as f64;
-        #[allow(clippy::cast_precision_loss)] // a count
-        let draws = law.most_participations() as f64 * law.counts_error;
+        let steps = real(law.iterations()) + real(terms.len());
+        let draws = real(law.most_participations()) * law.counts_error;
         Ok(Self { terms, relative_error: UNIT_ROUNDOFF * (8.0 * steps + 64.0) + draws + 1e-13 })
     }
 }
@@ -107,8 +99,7 @@ fn grid(law: &Renewal, norm_bounds: &[f64]) -> usize {
 
 /// Returns a fraction of the largest norm bound in whole points, rounded up.
 fn cell(share: f64, points: usize) -> usize {
-    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
-    let exact = share * points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
+    let exact = share * real(points) * (1.0 + 8.0 * UNIT_ROUNDOFF);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and `points`
     (exact.ceil() as usize).min(points)
 }
@@ -119,9 +110,8 @@ fn most(law: &Renewal, points: usize) -> usize {
 }
 
 /// Returns the number of additions that the law of S takes.
-#[allow(clippy::cast_precision_loss)] // compared only
 fn work(law: &Renewal, points: usize) -> f64 {
-    law.iterations() as f64 * (most(law, points) + 1) as f64 * law.counts.len() as f64
+    real(law.iterations()) * real(most(law, points) + 1) * real(law.counts.len())
 }
 
 /// Returns Pr[S = s] for s = 0, 1, …, S = Σ_i x_i² cells_i, by going through the rounds. No cell is larger than the
@@ -130,13 +120,8 @@ fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
     let (n, b, k) = (law.iterations(), law.min_separation, law.counts.len());
     let size = most(law, cells[0]) + 1;
     if work(law, cells[0]) > MOST_WORK {
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let value = n as f64;
-        return Err(Error::Domain {
-            name: "iterations",
-            value,
-            allowed: "fewer, or records, for the law of the draws",
-        });
+        let value = real(n);
+        return domain("iterations", value, "fewer, or records, for the law of the draws");
     }
     // A record that is available in round i has taken part at most ⌈i/b⌉ times.
     let reached = |i: usize| k * k * cells[0] * i.div_ceil(b);

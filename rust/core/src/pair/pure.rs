@@ -37,7 +37,6 @@ pub(super) fn largest_loss_of_both<P: Profile + ?Sized>(profile: &P) -> Option<R
 }
 
 /// Returns an upper bound on ln E_Q[(P/Q)^a] for losses of at most ε in both directions.
-#[must_use]
 pub fn log_moment(epsilon: f64, a: f64) -> f64 {
     if epsilon <= 0.0 {
         return 0.0;
@@ -47,7 +46,6 @@ pub fn log_moment(epsilon: f64, a: f64) -> f64 {
 }
 
 /// Returns ε·tanh(ε/2), rounded up, a ρ with D_a ≤ aρ for every order a > 1 for losses of at most ε in both directions.
-#[must_use]
 pub fn concentration(epsilon: &Rational) -> Rational {
     let most = Enclosure::exactly(epsilon.clone()).doubles().1;
     let square = epsilon * epsilon / Rational::from_integer(2.into());
@@ -59,7 +57,6 @@ pub fn concentration(epsilon: &Rational) -> Rational {
 ///
 /// μ is rounded up: Φ(−μ/2) ≤ 1/(1 + e^ε). It is about √(π/2)·ε for small ε. `None` where the tail is beyond the doubles, from
 /// about ε = 690 on.
-#[must_use]
 pub fn gaussian_square(epsilon: f64) -> Option<Rational> {
     // 1/(1 + e^ε) and (e^ε − 1)/(e^ε + 1).
     let corner = (-epsilon).exp() / (1.0 + (-epsilon).exp());

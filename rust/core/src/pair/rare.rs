@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::pair::moments::rounded_shift;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
@@ -38,15 +38,11 @@ impl RarePair {
     /// [`Error::Domain`] unless 0 < p < 1 and σ is positive and finite.
     pub fn new(probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
         if !(probability > 0.0 && probability < 1.0) {
-            return Err(Error::Domain { name: "probability", value: probability, allowed: "between 0 and 1" });
+            return domain("probability", probability, "between 0 and 1");
         }
         let shift = 1.0 / noise_multiplier;
         if !(shift > 0.0 && shift.is_finite()) {
-            return Err(Error::Domain {
-                name: "noise_multiplier",
-                value: noise_multiplier,
-                allowed: "a positive finite number",
-            });
+            return domain("noise_multiplier", noise_multiplier, "a positive finite number");
         }
         Ok(Self { probability, shift, reverse })
     }

@@ -13,11 +13,11 @@
 //! the true profile is convex. Points are so close that a chord is above U by at most [`LOSS`] of it, down to
 //! [`RESOLVED`], and by [`ROUGH_LOSS`] down to δ = [`NOTHING`]; the last value holds for all larger ε.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::tabulated::Tabulated;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// How far a chord may be above the curve, as a fraction of it: above [`RESOLVED`], and below.
 const LOSS: f64 = 1e-6;
@@ -118,20 +118,15 @@ fn log_bound(k: f64, rho: f64, epsilon: f64) -> f64 {
 /// [`Error::Domain`] for lists that are empty or of different lengths, orders that are not above 1 and finite, and
 /// bounds that are negative or NaN; if no bound is finite, too.
 pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<StatedDivergences> {
-    #[allow(clippy::cast_precision_loss)] // a count
-    let count = orders.len() as f64;
+    let count = real(orders.len());
     if orders.is_empty() || orders.len() != bounds.len() {
-        return Err(Error::Domain {
-            name: "number of orders",
-            value: count,
-            allowed: "at least 1, and as many as there are bounds",
-        });
+        return domain("number of orders", count, "at least 1, and as many as there are bounds");
     }
     if let Some(&order) = orders.iter().find(|order| !(**order > 1.0 && order.is_finite())) {
-        return Err(Error::Domain { name: "order", value: order, allowed: "greater than 1 and finite" });
+        return domain("order", order, "greater than 1 and finite");
     }
     if let Some(&bound) = bounds.iter().find(|bound| bound.is_nan() || **bound < 0.0) {
-        return Err(Error::Domain { name: "Rényi bound", value: bound, allowed: "at least 0" });
+        return domain("Rényi bound", bound, "at least 0");
     }
     // The difference of an order and 1 is exact below 2, and off by u of the order above.
     let kept: Vec<(f64, f64)> = orders
@@ -141,11 +136,7 @@ pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<StatedDivergences> {
         .map(|(order, bound)| (order - 1.0, *bound))
         .collect();
     if kept.is_empty() {
-        return Err(Error::Domain {
-            name: "number of finite Rényi bounds",
-            value: 0.0,
-            allowed: "at least 1, at an order of at least 1.000001",
-        });
+        return domain("number of finite Rényi bounds", 0.0, "at least 1, at an order of at least 1.000001");
     }
     let profile = tabulated(|epsilon| {
         let each = kept.iter().map(|&(k, rho)| (k, log_bound(k, rho, epsilon)));
@@ -164,7 +155,7 @@ pub fn renyi(orders: &[f64], bounds: &[f64]) -> Result<StatedDivergences> {
 /// [`Error::Domain`] unless ρ is positive and finite.
 pub fn zcdp(rho: f64) -> Result<StatedDivergences> {
     if !(rho > 0.0 && rho.is_finite()) {
-        return Err(Error::Domain { name: "rho", value: rho, allowed: "a positive finite number" });
+        return domain("rho", rho, "a positive finite number");
     }
     let profile = tabulated(|epsilon| best_order(rho, epsilon))?;
     Ok(StatedDivergences { profile, stated: Stated::Concentrated(rho) })

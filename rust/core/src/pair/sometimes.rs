@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::Enclosure;
 use crate::pair::check::Checked;
 use crate::pair::moments::{log_expm1, shifted, ABSOLUTE, RELATIVE};
@@ -34,7 +34,7 @@ impl Sometimes {
     pub fn new(inner: Checked, probability: f64) -> Result<Self> {
         if !(probability > 0.0 && probability <= 1.0) {
             let allowed = "greater than 0 and at most 1";
-            return Err(Error::Domain { name: "probability", value: probability, allowed });
+            return domain("probability", probability, allowed);
         }
         Ok(Self { inner, probability })
     }

@@ -30,14 +30,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::Enclosure;
 use crate::pair::check::Checked;
 use crate::pair::moments::integrated;
 use crate::pair::sampled_moments::{bounded, of_one};
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
 use crate::run::Run;
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Where r is below this, h is known well enough without ln r.
 const CORNER: f64 = 1e-12;
@@ -75,7 +75,7 @@ enum Ratio {
 /// [`Error::Domain`] unless 0 < q ≤ 1.
 pub fn subsampled(inner: Checked, probability: f64, reverse: bool) -> Result<Checked> {
     if !(probability > 0.0 && probability <= 1.0) {
-        return Err(Error::Domain { name: "probability", value: probability, allowed: "greater than 0 and at most 1" });
+        return domain("probability", probability, "greater than 0 and at most 1");
     }
     if probability >= 1.0 {
         return Ok(inner);
@@ -215,8 +215,7 @@ impl Subsampled {
         let count = order as usize - 1;
         for j in known.len()..count {
             run.check()?;
-            #[allow(clippy::cast_precision_loss)] // at most 4096
-            let inner = self.inner.log_moment((j + 2) as f64, run)?;
+            let inner = self.inner.log_moment(real(j + 2), run)?;
             known.push(inner.map(|moment| moment.max(0.0)));
         }
         if let Ok(mut kept) = self.moments.try_lock() {

@@ -46,7 +46,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::Weights;
 use crate::pair::batch::Sampler;
 use crate::pair::hull::Hull;
@@ -54,7 +54,7 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::moments::rounded_shift;
 use crate::pair::{Profile, ProfilePoint};
 use crate::run::Run;
-use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
+use crate::special::{real, scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
 /// How the sensitive records differ between neighbouring data sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +87,7 @@ impl Joint {
             rest += term.0;
         }
         let stay = if weights.count.first() == Some(&0) { weights.log_probability[0].exp() } else { 0.0 };
-        #[allow(clippy::cast_precision_loss)] // a count of terms
-        let summation = UNIT_ROUNDOFF * (terms.len() as f64 + 4.0);
+        let summation = UNIT_ROUNDOFF * (real(terms.len()) + 4.0);
         Self { terms, eta: rest.min(1.0), stay, weight_error: 2.0 * weights.relative_error + summation }
     }
 
@@ -235,8 +234,7 @@ impl Half {
                         break;
                     }
                 }
-                #[allow(clippy::cast_precision_loss)] // a count of pairs
-                let summation = 2.0 * UNIT_ROUNDOFF * pairs.len() as f64;
+                let summation = 2.0 * UNIT_ROUNDOFF * real(pairs.len());
                 sum.delta_error += summation * sum.delta;
                 sum.slope_error += summation * sum.slope;
                 sum
@@ -308,7 +306,7 @@ pub fn displaced(
 ) -> Result<(Arc<dyn Profile>, Arc<dyn Profile>)> {
     if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
         let allowed = "a positive finite number";
-        return Err(Error::Domain { name: "noise_multiplier", value: noise_multiplier, allowed });
+        return domain("noise_multiplier", noise_multiplier, allowed);
     }
     let weights = sampler.copies(group, dataset, batch, run)?;
     weights.whole()?;

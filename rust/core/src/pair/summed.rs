@@ -16,13 +16,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::Weights;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{larger, Profile, ProfilePoint, Reversal};
 use crate::participation::counts::{drawn_error, drawn_sums};
 use crate::participation::renewal::Renewal;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The grid has at most this many points per shift of the middle round, and S at most this many values if it has
 /// several.
@@ -61,7 +61,7 @@ impl SummedOutputs {
             Ok(if reverse { pair.reversed() } else { pair })
         };
         if shifts.is_empty() {
-            return Err(Error::Domain { name: "shifts", value: 0.0, allowed: "at least one sum of rounds" });
+            return domain("shifts", 0.0, "at least one sum of rounds");
         }
         Ok(Self { sums: shifts.iter().map(sum).collect::<Result<_>>()? })
     }
@@ -80,7 +80,7 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     let middle = falling[falling.len() / 2];
     let positive = middle > 0.0 && falling[0].is_finite();
     if !positive {
-        return Err(Error::Domain { name: "shift", value: middle, allowed: "positive and finite" });
+        return domain("shift", middle, "positive and finite");
     }
     let points = grid(law, &falling);
     let cells: Vec<usize> = falling.iter().map(|shift| cell(shift / middle, points)).collect();
@@ -100,8 +100,7 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
         // The logarithm of a probability above 10⁻²⁹⁰ and its exponential have an error of 700u each.
         relative_error: drawn_error(law) + 2048.0 * UNIT_ROUNDOFF,
     };
-    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
-    let unit = middle / points as f64 * (1.0 - 8.0 * UNIT_ROUNDOFF);
+    let unit = middle / real(points) * (1.0 - 8.0 * UNIT_ROUNDOFF);
     MixturePair::counted(&weights, unit, None, 1.0)
 }
 
@@ -121,8 +120,7 @@ fn grid(law: &Renewal, falling: &[f64]) -> usize {
 
 /// Returns a shift relative to the middle one in whole points, rounded down; at most twice the middle one's.
 fn cell(share: f64, points: usize) -> usize {
-    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
-    let exact = (share.min(2.0) * points as f64).floor();
+    let exact = (share.min(2.0) * real(points)).floor();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and 2·`points`
     let cell = exact as usize;
     cell

@@ -16,7 +16,7 @@
 //! convex without any error. A point that is left out was on the chord of its neighbours to rounding, or above it; that
 //! chord joins points that h is below, and h is convex, so the function is an upper bound on h in every case.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::exact::{decimal, Enclosure, Rational};
 use crate::pair::moments::integrated;
 use crate::pair::{pure, LargestLoss, Profile, ProfilePoint, Reversal};
@@ -53,19 +53,19 @@ impl Tabulated {
     /// [0, 1], or below 1 − e^ε.
     pub fn new(mut points: Vec<(f64, f64)>) -> Result<Self> {
         if points.is_empty() {
-            return Err(Error::Domain { name: "number of points", value: 0.0, allowed: "at least 1" });
+            return domain("number of points", 0.0, "at least 1");
         }
         for (epsilon, delta) in &mut points {
             if !epsilon.is_finite() {
-                return Err(Error::Domain { name: "epsilon", value: *epsilon, allowed: "a finite number" });
+                return domain("epsilon", *epsilon, "a finite number");
             }
             if !(0.0..=1.0).contains(delta) {
-                return Err(Error::Domain { name: "delta", value: *delta, allowed: "between 0 and 1" });
+                return domain("delta", *delta, "between 0 and 1");
             }
             // The result is rounded up, so that the hull is at least (1 − α)_+.
             let least = (-epsilon.exp_m1()).max(0.0) * (1.0 + 4.0 * UNIT_ROUNDOFF);
             if *delta < least - ROUNDED {
-                return Err(Error::Domain { name: "delta", value: *delta, allowed: "at least 1 − e^epsilon" });
+                return domain("delta", *delta, "at least 1 − e^epsilon");
             }
             *delta = delta.max(least).min(1.0);
         }
@@ -80,7 +80,7 @@ impl Tabulated {
     /// [`Error::Domain`] without guarantees, for an ε that is negative or not finite, and for a δ outside [0, 1].
     pub fn guarantees(points: &[(f64, f64)]) -> Result<Self> {
         if let Some(&(epsilon, _)) = points.iter().find(|point| point.0.is_nan() || point.0 < 0.0) {
-            return Err(Error::Domain { name: "epsilon", value: epsilon, allowed: "at least 0 and finite" });
+            return domain("epsilon", epsilon, "at least 0 and finite");
         }
         // 1 − e^{−ε}(1 − δ), rounded up: two positive terms.
         let reflected = |&(epsilon, delta): &(f64, f64)| {
@@ -97,7 +97,6 @@ impl Tabulated {
     }
 
     /// Returns the profile, whose δ is 0 from this loss on; the last vertex is that number, rounded up.
-    #[must_use]
     pub fn ending_at(self, end: Rational) -> Self {
         Self { end: Some(end), ..self }
     }

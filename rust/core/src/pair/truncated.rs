@@ -15,12 +15,12 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::binomial;
 use crate::laws::exact::{probabilities, Odds};
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint, Reversal};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Below this every r that counts is a node, and from there on nodes are r/32 apart.
 const SMALL: u64 = 256;
@@ -52,10 +52,9 @@ impl TruncatedPoisson {
     /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0,
     /// 1], a noise multiplier that is not positive and finite, and batches whose size varies too much.
     pub fn new(dataset_size: u64, limit: u64, probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
         if dataset_size == 0 || dataset_size > 1 << 52 || limit == 0 {
-            let (name, value) = if limit == 0 { ("truncate_to", 0.0) } else { ("dataset_size", dataset_size as f64) };
-            return Err(Error::Domain { name, value, allowed: "at least 1, and a data set of at most 2^52 records" });
+            let (name, value) = if limit == 0 { ("truncate_to", 0.0) } else { ("dataset_size", real(dataset_size)) };
+            return domain(name, value, "at least 1, and a data set of at most 2^52 records");
         }
         let usual = MixturePair::poisson(1, probability, noise_multiplier, false)?;
         let other_records = dataset_size - 1;
@@ -70,8 +69,7 @@ impl TruncatedPoisson {
             terms.push((untruncated, usual));
         }
         for (least, weight) in nodes(&law, first, limit) {
-            #[allow(clippy::cast_precision_loss)] // below 2^53
-            let share = limit as f64 / (least + 1) as f64;
+            let share = real(limit) / real(least + 1);
             // The probability is rounded up: a likelier survivor is no more private.
             let survives = (probability * share * (1.0 + 4.0 * UNIT_ROUNDOFF)).min(1.0);
             let law = binomial(1, survives)?;
@@ -82,14 +80,12 @@ impl TruncatedPoisson {
                 *pair = pair.reversed();
             }
         }
-        #[allow(clippy::cast_precision_loss)] // a count
-        let relative_error = UNIT_ROUNDOFF * (law.len() as f64 + 8.0);
+        let relative_error = UNIT_ROUNDOFF * (real(law.len()) + 8.0);
         Ok(Self { terms, relative_error })
     }
 }
 
 /// Returns the r ≥ limit that are kept, each with its probability and its share of its neighbours' probabilities.
-#[allow(clippy::cast_precision_loss)] // below 2^53
 fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let beyond = first + law.len() as u64;
     let least = first.max(limit);
@@ -113,7 +109,7 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     if from > 0 {
         weighted.push((least, weights[..from].iter().sum()));
     }
-    let survives = |r: u64| 1.0 / (r + 1) as f64;
+    let survives = |r: u64| 1.0 / real(r + 1);
     let end = least + to as u64 - 1;
     let mut node = least + from as u64;
     weighted.push((node, weights[from]));
@@ -121,8 +117,8 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     while node < end {
         // (s − s₊)(s₋ − s)/s² is the variance of s between its nodes s₋ and s₊, relatively.
         let spread = |next: u64| -> f64 {
-            let area = (node + 1) as f64 * (next + 1) as f64;
-            (node + 1..next).map(|r| weight_of(r) * (r - node) as f64 * (next - r) as f64 / area).sum()
+            let area = real(node + 1) * real(next + 1);
+            (node + 1..next).map(|r| weight_of(r) * real(r - node) * real(next - r) / area).sum()
         };
         let mut next = node + if node < SMALL { 1 } else { node / FINENESS };
         while node < SMALL && next < end && spread(next + 1) <= SPREAD * total {
@@ -156,8 +152,7 @@ impl Profile for TruncatedPoisson {
             sum.slope += weight * point.slope;
             sum.slope_error += weight * (point.slope_error * (1.0 + 2.0 * relative) + 2.0 * relative * point.slope);
         }
-        #[allow(clippy::cast_precision_loss)] // a count
-        let rounding = UNIT_ROUNDOFF * (self.terms.len() as f64 + 4.0);
+        let rounding = UNIT_ROUNDOFF * (real(self.terms.len()) + 4.0);
         sum.delta_error += rounding * sum.delta;
         sum.slope_error += rounding * sum.slope;
         sum
@@ -180,7 +175,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::cast_precision_loss)] // small numbers
     fn nodes_share_out_all_of_the_probability() {
         let law = [1e-40, 1e-35, 0.25, 0.25, 0.25, 0.25, 1e-35, 1e-40];
         let kept = |first, limit| nodes(&law, first, limit).iter().map(|node| node.0).collect::<Vec<_>>();
@@ -194,21 +188,20 @@ mod tests {
             let found = nodes(&law, first, limit);
             assert!((found.iter().map(|node| node.1).sum::<f64>() - 1.0).abs() < 1e-15);
             // The mean of 1/(r + 1) is kept, or grows by what is negligible.
-            let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>| pairs.map(|(r, w)| w / (r + 1) as f64).sum::<f64>();
+            let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>| pairs.map(|(r, w)| w / real(r + 1)).sum::<f64>();
             let (kept, exact) = (of(&mut found.into_iter()), of(&mut (first..).zip(law)));
             assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + 1e-11));
         }
     }
 
     #[test]
-    #[allow(clippy::cast_precision_loss)] // small numbers
     fn small_counts_that_hardly_count_share_nodes() {
         // Each r is less likely than the one before by the same factor, as beyond the usual size of a batch.
         let law: Vec<f64> = (0..120).map(|k| 0.3 * 0.7_f64.powi(k)).collect();
         let found = nodes(&law, 80, 80);
         assert!((0..20).all(|k| found[k].0 == 80 + k as u64) && found.len() < 60, "{}", found.len());
         let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>, power: i32| {
-            pairs.map(|(r, w)| w / ((r + 1) as f64).powi(power)).sum::<f64>()
+            pairs.map(|(r, w)| w / real(r + 1).powi(power)).sum::<f64>()
         };
         for (power, most) in [(0, 1e-12), (1, 1e-11), (2, 1e-8)] {
             let kept = of(&mut found.iter().copied(), power);

@@ -2,7 +2,7 @@
 //! turn.
 
 use crate::participation::{blend, log_sum_error, square_error, PatternSum};
-use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
+use crate::special::{log_sum_exp, real, Approximation, UNIT_ROUNDOFF};
 
 /// The law of the bin: one weight for each of T bins (equal for the sampler itself, free for a proposal).
 #[derive(Debug, Clone, PartialEq)]
@@ -15,15 +15,12 @@ pub struct Bins {
 
 impl Bins {
     /// Creates the law with equal probabilities.
-    #[must_use]
     pub fn uniform(squares: Vec<f64>) -> Self {
-        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-        let log_weight = -(squares.len() as f64).ln();
+        let log_weight = -real(squares.len()).ln();
         Self { log_weights: vec![log_weight; squares.len()], squares }
     }
 
     /// Returns the law with probabilities proportional to those of this law times `e^{exponent·s_t}`.
-    #[must_use]
     pub fn tilted(&self, exponent: f64) -> Self {
         let raw: Vec<f64> = self.log_weights.iter().zip(&self.squares).map(|(w, s)| w + exponent * s).collect();
         let total = log_sum_exp(raw.iter().copied());
@@ -31,10 +28,8 @@ impl Bins {
     }
 
     /// Returns a bound on the total variation between the law of a drawn bin and this one, and the number of draws.
-    #[must_use]
     pub fn drawn(&self) -> (f64, f64) {
-        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-        let bins = self.squares.len() as f64;
+        let bins = real(self.squares.len());
         (bins * (2.0 + bins) * f64::EPSILON, 1.0)
     }
 }

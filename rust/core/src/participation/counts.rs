@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::participation::renewal::Renewal;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Returns Pr[S = s] for s = 0, 1, …, `size` − 1, S = Σ_i `units(i, x_i)` over the rounds i of a pattern, with x_i
 /// participations in round i.
@@ -13,7 +13,6 @@ use crate::special::UNIT_ROUNDOFF;
 /// * Time: n·`size` additions for each number of records that may take part at once.
 /// * Precision: no term is negative, so each probability has a relative error of about (k + 4)(n + b) units, plus
 ///   underflow of less than 10⁻³⁰⁰ in total.
-#[must_use]
 pub fn sums(
     law: &Renewal,
     size: usize,
@@ -57,7 +56,6 @@ pub fn sums(
 ///
 /// * Time: n·b·`size` additions.
 /// * Precision: as [`sums`], with the relative error [`drawn_error`].
-#[must_use]
 pub fn drawn_sums(
     law: &Renewal,
     size: usize,
@@ -116,14 +114,11 @@ pub fn drawn_sums(
 ///
 /// A term is a product of no more than n + b factors q or 1 − q, the latter with an error of 16q/(1 − q) units and one
 /// more, each rounded in its product, and of counts; it is a part of no more than (b + k + 2)(n + b) sums.
-#[must_use]
 pub fn drawn_error(law: &Renewal) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // far below 2^53
-    let (n, b, k) = (law.iterations() as f64, law.min_separation as f64, law.counts.len() as f64);
+    let (n, b, k) = (real(law.iterations()), real(law.min_separation), real(law.counts.len()));
     let join = law.sampling_probability;
     // With q = 1 the factor 1 − q is 0, exactly.
     let stays = if join < 1.0 { 16.0 * join / (1.0 - join) } else { 0.0 };
-    #[allow(clippy::cast_precision_loss)] // a count
-    let draws = law.most_participations() as f64 * law.counts_error;
+    let draws = real(law.most_participations()) * law.counts_error;
     UNIT_ROUNDOFF * ((b + k + 24.0 + stays) * (n + b) + 2048.0) * 1.01 + draws
 }

@@ -7,7 +7,7 @@
 //! sums over a pattern, [`separated`] the largest sums over rounds with a minimum separation, [`worst`] the rounds in
 //! which a record changes a run most.
 
-use crate::special::{Approximation, UNIT_ROUNDOFF};
+use crate::special::{real, Approximation, UNIT_ROUNDOFF};
 
 pub mod bins;
 pub mod counts;
@@ -27,10 +27,8 @@ pub trait PatternSum {
 }
 
 /// Returns the relative error of squared norms that are sums over the rounds, each term rounded a few times.
-#[must_use]
 pub fn square_error(rounds: usize) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // far below 2^53
-    let rounds = rounds as f64;
+    let rounds = real(rounds);
     16.0 * (rounds + 1.0) * UNIT_ROUNDOFF
 }
 
@@ -39,7 +37,6 @@ pub fn square_error(rounds: usize) -> f64 {
 ///
 /// The error: each logarithm may have an error of 4u of its size, the power of 4u, 1 − power as much and a rounding
 /// more, and the sum adds three roundings.
-#[must_use]
 fn blend(power: f64, own: f64, other: f64) -> Approximation {
     if own == f64::NEG_INFINITY {
         return Approximation { value: own, error: 0.0 };
@@ -59,9 +56,7 @@ fn blend(power: f64, own: f64, other: f64) -> Approximation {
 /// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its
 /// logarithm add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms +
 /// 4 + |result|).
-#[must_use]
 pub(crate) fn log_sum_error(terms: usize, result: f64) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // far below 2^53
-    let terms = terms as f64;
+    let terms = real(terms);
     UNIT_ROUNDOFF * (4.0 * terms + 4.0 + result.abs())
 }

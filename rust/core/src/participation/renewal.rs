@@ -1,10 +1,10 @@
 //! b-min-sep sampling: after a participation a record waits for b − 1 rounds; while available it joins each round with
 //! probability p. Also cyclic Poisson sampling with a random phase, where every b-th round is a record's only chance.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::binomial;
 use crate::participation::{blend, log_sum_error, square_error, PatternSum};
-use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
+use crate::special::{log_sum_exp, real, Approximation, UNIT_ROUNDOFF};
 
 /// The renewal law of one record's participations (Dong & Ganesh 2026, Algorithms 1 and 2).
 ///
@@ -39,7 +39,6 @@ impl Renewal {
     /// [`Error::Domain`] for no rounds, a separation of 0, a probability outside (0, 1] or squares that are not finite
     /// and positive.
     pub fn new(min_separation: usize, sampling_probability: f64, warm: bool, squares: Vec<f64>) -> Result<Self> {
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         if squares.is_empty() {
             return domain("iterations", 0.0, "at least 1");
         }
@@ -71,9 +70,8 @@ impl Renewal {
     pub fn with_phases(min_separation: usize, sampling_probability: f64, squares: Vec<f64>) -> Result<Self> {
         let law = Self::new(min_separation, sampling_probability, false, squares)?;
         if min_separation > law.iterations() {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = min_separation as f64;
-            return Err(Error::Domain { name: "min_separation", value, allowed: "at most the number of iterations" });
+            let value = real(min_separation);
+            return domain("min_separation", value, "at most the number of iterations");
         }
         Ok(Self { phased: true, ..law })
     }
@@ -91,7 +89,7 @@ impl Renewal {
         squares: Vec<f64>,
     ) -> Result<Self> {
         if !(1..=1000).contains(&records) {
-            return Err(Error::Domain { name: "records", value: f64::from(records), allowed: "between 1 and 1000" });
+            return domain("records", f64::from(records), "between 1 and 1000");
         }
         if records == 1 {
             return Self::new(min_separation, record_probability, warm, squares);
@@ -102,7 +100,6 @@ impl Renewal {
     }
 
     /// Returns the largest number of records that take part at once.
-    #[must_use]
     pub fn records(&self) -> u32 {
         // The number is at most 1000 by construction.
         u32::try_from(self.log_counts.len()).unwrap_or(u32::MAX)
@@ -110,7 +107,6 @@ impl Renewal {
 
     /// Returns the same law with another probability to join; a user's records are then drawn with the probability that
     /// gives it.
-    #[must_use]
     pub fn with_probability(&self, sampling_probability: f64) -> Self {
         #[allow(clippy::float_cmp)] // given as that very number, the law is this one, to the last bit
         if sampling_probability == self.sampling_probability {
@@ -130,31 +126,26 @@ impl Renewal {
     }
 
     /// Returns the number of rounds.
-    #[must_use]
     pub fn iterations(&self) -> usize {
         self.squares.len()
     }
 
     /// Returns ln of the probability of each number of rounds before the record's first chance (one entry for a cold
     /// start).
-    #[must_use]
     pub fn log_start(&self) -> Vec<f64> {
-        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
         if self.phased {
-            return vec![-(self.min_separation as f64).ln(); self.min_separation];
+            return vec![-real(self.min_separation).ln(); self.min_separation];
         }
         if !self.warm {
             return vec![0.0];
         }
-        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-        let total = (1.0 + (self.min_separation as f64 - 1.0) * self.sampling_probability).ln();
+        let total = (1.0 + (real(self.min_separation) - 1.0) * self.sampling_probability).ln();
         let mut law = vec![self.sampling_probability.ln() - total; self.min_separation];
         law[0] = -total;
         law
     }
 
     /// Returns the number of rounds from a chance that was not taken to the next: 1, or b with phases.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         if self.phased {
             self.min_separation
@@ -164,18 +155,15 @@ impl Renewal {
     }
 
     /// Returns the largest number of participations.
-    #[must_use]
     pub fn most_participations(&self) -> usize {
         self.iterations().div_ceil(self.min_separation)
     }
 
     /// Returns a bound on the total variation between the law of a drawn pattern and this one, and the largest number of
     /// its participations plus one.
-    #[must_use]
     pub fn drawn(&self) -> (f64, f64) {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
         let (n, draws, b) =
-            (self.iterations() as f64, self.most_participations() as f64 + 1.0, self.min_separation as f64);
+            (real(self.iterations()), real(self.most_participations()) + 1.0, real(self.min_separation));
         let counts = if self.records() > 1 { (f64::from(self.records()) + 2.0) * f64::EPSILON } else { 0.0 };
         let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / self.sampling_probability + counts;
         (draws * waiting + 16.0 * b * f64::EPSILON, draws)
@@ -216,7 +204,6 @@ impl Renewal {
     /// of the sum, and 4u of the terms, which are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and
     /// m times those of a participation: of its weight (and of how many of a user's records are drawn), and of its
     /// squared norm.
-    #[must_use]
     pub fn log_sum_within(&self, proposal: &Self, power: f64, exponent: f64, square_error: f64) -> Approximation {
         let (n, b) = (self.iterations(), self.min_separation);
         let stay = blend(power, (-self.sampling_probability).ln_1p(), (-proposal.sampling_probability).ln_1p());
@@ -254,8 +241,7 @@ impl Renewal {
         let first = starts.iter().map(|start| start.error + 4.0 * UNIT_ROUNDOFF * size(start)).fold(0.0, f64::max)
             + 4.0 * UNIT_ROUNDOFF * largest
             + log_sum_error(starts.len(), value);
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let (steps, most) = (n as f64, self.most_participations() as f64);
+        let (steps, most) = (real(n), real(self.most_participations()));
         Approximation { value, error: (steps * step + most * participation + first) * (1.0 + 1e-9) }
     }
 }

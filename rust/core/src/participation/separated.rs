@@ -16,14 +16,12 @@ pub struct GramBounds {
 impl GramBounds {
     /// Returns max over patterns x of ½ Σ_{i ∈ x} Γ_i: how far ln of the upper recursion may be above that of the lower
     /// one.
-    #[must_use]
     pub fn gap(&self, min_separation: usize) -> f64 {
         0.5 * best_sum(&self.off_diagonals, min_separation).last().copied().unwrap_or(0.0)
     }
 }
 
 /// Returns best(d) for each d: the largest sum of weights of indices ≤ d at least `min_separation` apart.
-#[must_use]
 pub fn best_sum(weights: &[f64], min_separation: usize) -> Vec<f64> {
     let mut best: Vec<f64> = Vec::with_capacity(weights.len());
     for (d, weight) in weights.iter().enumerate() {
@@ -52,7 +50,6 @@ fn best_distances(products: &[f64], farthest: usize, b: usize, best: &mut Vec<f6
 /// Column i of a run of n rounds ends after m = n − 1 − i further rounds. Its inner product with the column d rounds
 /// later is Σ_{l ≤ m − d} c_{l+d} c_l, with the one d rounds earlier Σ_{l ≤ m} c_{l+d} c_l; one round earlier each has
 /// one more term.
-#[must_use]
 pub fn toeplitz_gram(coefficients: &[f64], min_separation: usize) -> GramBounds {
     let (n, c) = (coefficients.len(), coefficients);
     let (mut later, mut earlier) = (vec![0.0; n], vec![0.0; n]);
@@ -73,7 +70,6 @@ pub fn toeplitz_gram(coefficients: &[f64], min_separation: usize) -> GramBounds 
 }
 
 /// Returns the bounds for any matrix by its columns, each from the diagonal down; time O(n³) in general.
-#[must_use]
 pub fn dense_gram(columns: &[&[f64]], min_separation: usize) -> GramBounds {
     let n = columns.len();
     let (mut squares, mut off_diagonals, mut best) = (vec![0.0; n], vec![0.0; n], Vec::new());

@@ -16,6 +16,7 @@
 //! is at most that many units of rounding; when the search has ended, the maximum may exceed the reported set by the
 //! fraction `NEAR`.
 
+use crate::special::real;
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -123,12 +124,12 @@ impl<'a> Rows<'a> {
                 largest[d] = largest[d].max(*g);
             }
         }
-        let mut most = count(k) * largest[0];
+        let mut most = real(k) * largest[0];
         for d in (0..self.n - 1).rev() {
             largest[d] = largest[d].max(largest[d + 1]);
         }
         for m in 1..k {
-            most += 2.0 * count(k - m) * largest.get(m * self.b).copied().unwrap_or(0.0);
+            most += 2.0 * real(k - m) * largest.get(m * self.b).copied().unwrap_or(0.0);
         }
         most
     }
@@ -241,12 +242,6 @@ fn limited(weights: &[f64], b: usize, most: usize) -> Vec<f64> {
     largest
 }
 
-/// Returns the number of rounds as a factor.
-#[allow(clippy::cast_precision_loss)] // far below 2^53
-fn count(rounds: usize) -> f64 {
-    rounds as f64
-}
-
 /// Branch and bound over sets of rounds in ascending order.
 struct Search<'a> {
     rows: Rows<'a>,
@@ -301,7 +296,7 @@ impl Search<'_> {
         }
         let mut following = vec![0.0; n];
         for j in first..n {
-            if value + count(left) * most[j - first] <= self.best.0 * (1.0 + NEAR) {
+            if value + real(left) * most[j - first] <= self.best.0 * (1.0 + NEAR) {
                 break;
             }
             let alone = value + 2.0 * cross[j] + self.rows.at(j, j);

@@ -1,10 +1,10 @@
 //! The question and its answer: ε(δ) or δ(ε) of a composition, as an interval; and the answers that need no
 //! composition.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::pair::check::Checked;
 use crate::pair::Profile;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Rounds of one kind, in one direction.
 #[derive(Debug, Clone)]
@@ -89,19 +89,18 @@ pub(super) const SMALLEST_DELTA: f64 = 1e-290;
 /// agree with the probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε
 /// ≥ 0.
 pub(super) fn total_variation(rounds: &[Round]) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53
+    // counts are at most 1e18; relative error 2^-53
     let log_agreement: f64 = rounds
         .iter()
         .map(|round| {
             let point = round.profile.at(0.0).or_trivial(0.0);
-            round.count as f64 * (-(point.delta + point.delta_error).min(1.0)).ln_1p()
+            real(round.count) * (-(point.delta + point.delta_error).min(1.0)).ln_1p()
         })
         .sum();
     (-log_agreement.exp_m1() * (1.0 + 1e-12)).min(1.0)
 }
 
 pub(super) fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()> {
-    let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
     if rounds.is_empty() || rounds.iter().any(|r| r.count == 0) {
         return domain("count", 0.0, "at least one round of each kind");
     }

@@ -8,7 +8,7 @@
 
 use crate::error::Result;
 use crate::pld::answer::{at_least, single, total_variation, Answer, Query, Round, SMALLEST_DELTA};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The number of halvings of the range of ln d.
 const HALVINGS: usize = 40;
@@ -35,23 +35,21 @@ pub(super) fn ends(rounds: &[Round], query: Query) -> Result<Answer> {
 
 /// Returns N, rounded up.
 fn number(rounds: &[Round]) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor
-    let sum: f64 = rounds.iter().map(|round| round.count as f64).sum();
+    // counts are at most 1e18; covered by the factor
+    let sum: f64 = rounds.iter().map(|round| real(round.count)).sum();
     sum * slack(rounds)
 }
 
 /// Returns a factor above 1 that covers the rounding of a sum over the rounds' groups.
-#[allow(clippy::cast_precision_loss)] // a count of groups
 fn slack(rounds: &[Round]) -> f64 {
-    1.0 + UNIT_ROUNDOFF * (8.0 + 2.0 * rounds.len() as f64)
+    1.0 + UNIT_ROUNDOFF * (8.0 + 2.0 * real(rounds.len()))
 }
 
 /// Returns Σ n_i ε_i(d), rounded up.
 fn summed(rounds: &[Round], d: f64) -> Result<f64> {
     let mut sum = 0.0;
     for round in rounds {
-        #[allow(clippy::cast_precision_loss)] // as above
-        let count = round.count as f64;
+        let count = real(round.count);
         sum += count * single(round.profile.as_ref(), Query::Epsilon(d))?.upper;
     }
     Ok(sum * slack(rounds))

@@ -6,6 +6,7 @@
 
 use crate::pld::check::Atoms;
 use crate::pld::mesh::Node;
+use crate::special::real;
 
 /// The approximate position of an answer, and the law of the rounds' losses.
 #[derive(Debug, Clone)]
@@ -30,7 +31,6 @@ impl Place {
     /// rounds. As long as that is unknown: the loss x contributes e^{κx} times as much to δ with the hazard κ, and
     /// never more than 1, so the curvature is at most κ(κ + 1)e^{κx}, about κ/δ where x is ε, and 1/δ further out,
     /// where δ(ε − x) = 1 − e^{ε−x}.
-    #[must_use]
     pub fn weight(&self, left: f64, right: f64) -> f64 {
         if let Some(losses) = &self.losses {
             let (from, to) = (self.epsilon - right - self.reach, self.epsilon - left + self.reach);
@@ -91,7 +91,6 @@ impl Outline {
     }
 
     /// Creates the outline of atoms (loss, mass), each spread out from the one before it; `None` if there are none.
-    #[must_use]
     pub fn of(mut atoms: Vec<(f64, f64)>) -> Option<Self> {
         atoms.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let first = atoms.first()?.0;
@@ -244,8 +243,7 @@ fn sketch(law: Atoms<'_>, care: &Care<'_>) -> Vec<(f64, f64)> {
         let ((loss, mass), before) = (atoms[i], atoms[i.saturating_sub(1)].0);
         (mass * care.place.weight(before, loss) * (loss - before).powi(2)).cbrt()
     };
-    #[allow(clippy::cast_precision_loss)] // small
-    let step = (0..atoms.len()).map(cost).sum::<f64>() / SKETCHED as f64;
+    let step = (0..atoms.len()).map(cost).sum::<f64>() / real(SKETCHED);
     let (mut few, mut spent, mut sum) = (Vec::with_capacity(SKETCHED + 2), 0.0, 0.0);
     for (i, (loss, mass)) in atoms.iter().enumerate() {
         spent += cost(i);

@@ -18,16 +18,15 @@
 
 use crate::error::{Error, Result};
 use crate::pld::mesh::{Mesh, Node, Side};
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 fn refused(reason: &'static str) -> Result<()> {
     Err(Error::Numerics { reason })
 }
 
 /// Returns the rounding of a sum of so many positive terms, relative to it, with a few roundings in each.
-#[allow(clippy::cast_precision_loss)] // a count
 pub(super) fn rounding(terms: usize) -> f64 {
-    8.0 * UNIT_ROUNDOFF * (terms as f64 + 16.0)
+    8.0 * UNIT_ROUNDOFF * (real(terms) + 16.0)
 }
 
 /// Atoms of finite loss, and a mass of infinite loss.

@@ -45,7 +45,7 @@ use crate::pld::mesh::Side;
 use crate::pld::window::Grid;
 use crate::process::PerProcess;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The transforms of one length, planned once for all compositions on a grid.
 pub struct Transforms {
@@ -56,7 +56,6 @@ pub struct Transforms {
 
 impl Transforms {
     /// Returns the transforms of a power-of-two length. Those of usual lengths are planned once for a process.
-    #[must_use]
     pub fn new(length: usize) -> Arc<Self> {
         static PLANS: PerProcess<BTreeMap<usize, Arc<Transforms>>> = PerProcess::new();
         PLANS.with(|plans| {
@@ -132,17 +131,15 @@ pub fn compose(
     let spectrum = Spectrum::of(groups, &logs, tilt, transforms, run)?;
     let Inverted { tilted, entry_error, sum, least } = spectrum.invert(grid.first, transforms, run)?;
 
-    let rounds: f64 = groups.iter().map(|g| count(g.1)).sum();
+    let rounds: f64 = groups.iter().map(|g| real(g.1)).sum();
     let largest = groups.iter().flat_map(|g| &g.0.epsilon).fold(0.0_f64, |a, e| a.max(e.abs()));
-    let own = groups.iter().map(|g| count(g.1) * g.0.relative_error).sum::<f64>();
+    let own = groups.iter().map(|g| real(g.1) * g.0.relative_error).sum::<f64>();
     // This is the error of one tilted mass or one cumulant at a parameter of size t: the rounding of tε, of a
     // logarithm, of two exponentials and of a sum of as many terms as there are masses.
-    #[allow(clippy::cast_precision_loss)] // a count of masses
-    let terms = groups.iter().map(|g| g.0.mass.len()).max().unwrap_or(0) as f64;
+    let terms = real(groups.iter().map(|g| g.0.mass.len()).max().unwrap_or(0));
     let log_size = logs.iter().fold(0.0_f64, |a, l| a.max(l.abs()));
     let rounding = |t: f64| UNIT_ROUNDOFF * rounds * (16.0 + terms + 4.0 * t.abs() * largest + 4.0 * log_size);
-    #[allow(clippy::cast_precision_loss)] // lattice positions below 2^41
-    let (start, width) = (grid.first as f64 * spacing, length as f64 * spacing);
+    let (start, width) = (real(grid.first) * spacing, real(length) * spacing);
     let [top, above, below] = grid.theta;
     let origin = cumulants.at(0.0);
     let tail = |lambda: f64, at: &Cumulant, sign: f64, x: f64, theta: f64| {
@@ -153,8 +150,7 @@ pub fn compose(
     let total = (origin.value.max(0.0) + rounding(0.0)).exp();
     let relative_error = (own + rounding(tilt)).exp_m1() + UNIT_ROUNDOFF * 4.0 * at.value.abs();
     let at_infinity = infinite_mass(side, groups);
-    #[allow(clippy::cast_precision_loss)] // a transform length
-    check::entries(sum, least, length as f64 * (entry_error + UNIT_ROUNDOFF) + relative_error, entry_error)?;
+    check::entries(sum, least, real(length) * (entry_error + UNIT_ROUNDOFF) + relative_error, entry_error)?;
     if side == Side::Upper {
         check::accounted((origin.value + own + rounding(0.0)).exp(), at_infinity)?;
     }
@@ -176,11 +172,6 @@ pub fn compose(
     })
 }
 
-#[allow(clippy::cast_precision_loss)] // counts are at most 1e9 · 1e9; relative error 2^-53
-fn count(count: u64) -> f64 {
-    count as f64
-}
-
 /// Returns `Π(f_i + m_i)^{n_i} − Π f_i^{n_i}` with f the finite and m the infinite mass of a round, rounded in the safe
 /// direction.
 fn infinite_mass(side: Side, groups: &[(&Masses, u64)]) -> f64 {
@@ -189,11 +180,10 @@ fn infinite_mass(side: Side, groups: &[(&Masses, u64)]) -> f64 {
     for (masses, n) in groups {
         let finite: f64 = masses.mass.iter().sum();
         let total = finite + masses.at_infinity;
-        log_total += count(*n) * total.ln();
-        log_share += count(*n) * (-masses.at_infinity / total).ln_1p();
-        #[allow(clippy::cast_precision_loss)] // a count of masses
-        let summation = UNIT_ROUNDOFF * (masses.mass.len() as f64 + 16.0);
-        slack += count(*n) * (masses.relative_error + summation);
+        log_total += real(*n) * total.ln();
+        log_share += real(*n) * (-masses.at_infinity / total).ln_1p();
+        let summation = UNIT_ROUNDOFF * (real(masses.mass.len()) + 16.0);
+        slack += real(*n) * (masses.relative_error + summation);
     }
     let value = log_total.exp() * -log_share.exp_m1();
     match side {
@@ -274,16 +264,14 @@ impl Spectrum {
         }
         // Each interior frequency represents two of the N.
         let total = 2.0 * errors.iter().sum::<f64>() - errors[0] - errors[errors.len() - 1];
-        #[allow(clippy::cast_precision_loss)] // a transform length
-        let mean_error = total / length as f64 + 1e-290;
+        let mean_error = total / real(length) + 1e-290;
         Ok(Self { length, values, mean_error })
     }
 
     /// Returns the law on the window that starts at `first`.
     fn invert(mut self, first: i64, transforms: &Transforms, run: &Run) -> Result<Inverted> {
         let inverse = &transforms.inverse;
-        #[allow(clippy::cast_precision_loss)] // a transform length
-        let n = self.length as f64;
+        let n = real(self.length);
         let half = self.values.len();
         let size: f64 = self.values.iter().map(|&v| 2.0 * modulus(v)).sum();
         let entry_error = self.mean_error + transform_error(self.length) * (size / n);
@@ -332,7 +320,7 @@ struct Power {
 
 impl Power {
     fn new(exponent: u64, eta: f64) -> Self {
-        let n = count(exponent);
+        let n = real(exponent);
         Self { exponent, eta, faint: (NEGLIGIBLE.ln() / n).exp() * (1.0 - 1e-12), rounding: 8.0 * UNIT_ROUNDOFF * n }
     }
 
@@ -346,7 +334,7 @@ impl Power {
         if self.exponent == 1 {
             return (f, (self.eta + size * self.rounding) * (1.0 + self.rounding));
         }
-        let relative = count(self.exponent) * self.eta / size;
+        let relative = real(self.exponent) * self.eta / size;
         let bound = real_power(size, self.exponent);
         (complex_power(f, self.exponent), bound * (1.0 + self.rounding) * (relative + self.rounding))
     }

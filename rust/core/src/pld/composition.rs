@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use num_traits::Zero;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::exact::{Enclosure, Rational};
 use crate::pair::check::Checked;
 use crate::pair::{LargestLoss, Profile, ProfilePoint};
@@ -27,7 +27,7 @@ use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node, Side};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The maximum growth of the weight of a loss with its size, for the choice of cells, and the maximum number of standard
 /// deviations of all losses by which it moves the cells to the right.
@@ -54,15 +54,14 @@ const CELLS: (u32, u32) = (2048, 4096);
 /// certain; [`Error::Cancelled`] and [`Error::TimeLimit`].
 pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Checked> {
     if rounds.is_empty() || rounds.iter().any(|round| round.count == 0) {
-        return Err(Error::Domain { name: "count", value: 0.0, allowed: "at least one round of each kind" });
+        return domain("count", 0.0, "at least one round of each kind");
     }
     if let [only] = rounds {
         if only.count == 1 {
             return Ok(only.profile.clone());
         }
     }
-    #[allow(clippy::cast_precision_loss)] // enters no bound
-    let counts: Vec<f64> = rounds.iter().map(|round| round.count as f64).collect();
+    let counts: Vec<f64> = rounds.iter().map(|round| real(round.count)).collect();
     let total: f64 = counts.iter().sum();
     let ignored = IGNORED / total;
     let extents: Vec<(f64, f64)> = rounds.iter().map(|round| ends(round.profile.as_ref(), ignored)).collect();
@@ -78,9 +77,8 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Checked> {
     }
     let variance: f64 = laws.iter().zip(&counts).map(|(law, count)| count * variance(law)).sum();
     place.hazard = TILT.min(MOVED / variance.sqrt().max(1e-9));
-    #[allow(clippy::cast_precision_loss)] // a count of groups
     let care =
-        Care { place: &place, budget: 1e-9 / rounds.len() as f64, ignored, cells: CELLS, highest: 2.0 * reach + 1.0 };
+        Care { place: &place, budget: 1e-9 / real(rounds.len()), ignored, cells: CELLS, highest: 2.0 * reach + 1.0 };
     let law = Law::of_all(laws.iter().zip(rounds.iter().map(|round| round.count)), &care, run)?;
     let law = law.ok_or(Error::Numerics { reason: "rounds without a law" })?;
     let bound = match side {
@@ -135,8 +133,8 @@ impl Profile for Composed {
         let mut total = 0.0;
         for round in &self.rounds {
             let Some(moment) = round.profile.log_moment(order, run)? else { return Ok(None) };
-            #[allow(clippy::cast_precision_loss)] // the rounding is part of the margin
-            let count = round.count as f64;
+            // the rounding is part of the margin
+            let count = real(round.count);
             // Each step rounds to the nearest; the margin is more than it can have lost.
             total = (total + count * moment.max(0.0)) * (1.0 + 8.0 * UNIT_ROUNDOFF);
         }
@@ -191,8 +189,7 @@ fn meshed(ends: Mesh, profile: &dyn Profile, place: &Place, count: f64, run: &Ru
     let floor = profile.delta_at_infinity();
     let root = |cell: &[Node]| cost(&cell[0], &cell[1], Defects::between(&cell[0], &cell[1], floor).gap()).cbrt();
     let roots: f64 = coarse.nodes.windows(2).map(root).sum();
-    #[allow(clippy::cast_precision_loss)] // far below 2^53
-    let per_cell = (2.0 * roots / ATOMS as f64).powi(3);
+    let per_cell = (2.0 * roots / real(ATOMS)).powi(3);
     coarse.refined(profile, ATOMS, run, |left, right, gap| cost(left, right, gap) <= per_cell)
 }
 

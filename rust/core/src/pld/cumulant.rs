@@ -1,6 +1,7 @@
 //! The cumulant generating function of composed loss masses, with the tilts and tail bounds that follow from it.
 
 use crate::pld::masses::Masses;
+use crate::special::real;
 
 /// `Σ_groups count · ln Σ_i p_i e^{λ ε_i}` and its first two derivatives.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,12 +24,10 @@ pub struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// Prepares the logarithms of the masses.
-    #[must_use]
     pub fn new(groups: impl Iterator<Item = (&'a Masses, u64)>) -> Self {
-        #[allow(clippy::cast_precision_loss)] // counts are at most 1e18 and enter estimates and bounds with slack
-        let members: Vec<(&Masses, f64, Vec<f64>)> = groups
-            .map(|(masses, count)| (masses, count as f64, masses.mass.iter().map(|m| m.ln()).collect()))
-            .collect();
+        // counts are at most 1e18 and enter estimates and bounds with slack
+        let members: Vec<(&Masses, f64, Vec<f64>)> =
+            groups.map(|(masses, count)| (masses, real(count), masses.mass.iter().map(|m| m.ln()).collect())).collect();
         let furthest = |masses: &Masses| masses.epsilon.iter().fold(0.0_f64, |a, e| a.max(*e));
         let span: f64 = members.iter().map(|(masses, count, _)| count * furthest(masses)).sum();
         let groups = Self { members, span };
@@ -39,13 +38,11 @@ impl<'a> Groups<'a> {
 
     /// Returns the largest useful tilt: with larger ones δ falls below 1e-300 within a nat, or within a small fraction
     /// of the largest loss of all rounds.
-    #[must_use]
     pub fn steepest(&self) -> f64 {
         LARGEST_TILT / self.span
     }
 
     /// Returns K, K′, K″ at λ.
-    #[must_use]
     pub fn at(&self, lambda: f64) -> Cumulant {
         let mut total = Cumulant { value: 0.0, mean: 0.0, variance: 0.0 };
         for (masses, count, logs) in &self.members {
@@ -58,13 +55,11 @@ impl<'a> Groups<'a> {
     }
 
     /// Returns `ln Σ p e^{λε}` of each group separately.
-    #[must_use]
     pub fn values(&self, lambda: f64) -> Vec<f64> {
         self.members.iter().map(|(masses, _, logs)| single(lambda, &masses.epsilon, logs).value).collect()
     }
 
     /// Returns the λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, steepest]`.
-    #[must_use]
     pub fn tilt_for_epsilon(&self, epsilon: f64) -> f64 {
         root(self.steepest(), 1.0, 1e-3, |lambda| {
             let at = self.at(lambda);
@@ -75,7 +70,6 @@ impl<'a> Groups<'a> {
     /// Returns the λ ≥ 0 at which the saddle-point approximation of δ at its own mean loss equals `delta`.
     ///
     /// This is an estimate: it determines the tilt, and no guarantee depends on it.
-    #[must_use]
     pub fn tilt_for_delta(&self, delta: f64) -> f64 {
         let start = (-2.0 * delta.ln() / self.at(0.0).variance).sqrt();
         root(self.steepest(), start, 1e-3, |lambda| {
@@ -86,7 +80,6 @@ impl<'a> Groups<'a> {
     }
 
     /// Returns `ln δ` at ε = K′(λ) by the saddle-point approximation.
-    #[must_use]
     pub fn saddle_point_log_delta(&self, lambda: f64) -> f64 {
         saddle_point(lambda, &self.at(lambda))
     }
@@ -96,7 +89,6 @@ impl<'a> Groups<'a> {
     ///
     /// Markov's inequality: `Pr_λ[±(S − x) ≥ 0] ≤ exp(K(λ ± θ) − K(λ) ∓ θx)` for any θ > 0. The point is nearest when
     /// `±θK′(λ ± θ) = K(λ ± θ) − K(λ) − log_mass`; the difference of the two sides increases with θ.
-    #[must_use]
     pub fn reach(&self, lambda: f64, at: &Cumulant, sign: f64, log_mass: f64) -> (f64, f64) {
         let needed = |shifted: &Cumulant| shifted.value - at.value - log_mass;
         let start = (-2.0 * log_mass / at.variance).sqrt();
@@ -111,7 +103,6 @@ impl<'a> Groups<'a> {
     /// Returns a bound on `ln Pr_λ[±(S − x) ≥ 0]` from the given θ ≥ 0: Markov's inequality as in [`Groups::reach`].
     ///
     /// The cumulants are sums of n rounded terms; `slack` must exceed n times their rounding.
-    #[must_use]
     pub fn log_tail(&self, lambda: f64, at: &Cumulant, sign: f64, x: f64, theta: f64, slack: f64) -> f64 {
         (self.at(lambda + sign * theta).value - at.value - sign * theta * x + slack).min(0.0)
     }

@@ -4,7 +4,7 @@
 //! composed for one ε are used for the values of ε to its right, as long as their bounds are narrow there; the next
 //! composition is for the first ε where they are not.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::pld::answer::{check_arguments, single, total_variation, Query, Round};
 use crate::pld::basic;
 use crate::pld::largest::Largest;
@@ -53,7 +53,7 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         check_arguments(rounds, Query::Delta(epsilon), tolerance)?;
     }
     if let Some(pair) = epsilons.windows(2).find(|pair| pair[1] < pair[0]) {
-        return Err(Error::Domain { name: "epsilon", value: pair[1], allowed: "at least the one before" });
+        return domain("epsilon", pair[1], "at least the one before");
     }
     let mut curve = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
     if let [only] = rounds {

@@ -32,7 +32,7 @@ use crate::pld::masses::Masses;
 use crate::pld::mesh::{Mesh, Side};
 use crate::pld::tangents::{tangents, Tangents};
 use crate::run::Run;
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// A finite measure of losses whose profile bounds that of some rounds from one side.
 #[derive(Debug, Clone)]
@@ -89,8 +89,7 @@ impl Law {
     pub fn power(&self, count: u64, care: &Care<'_>, run: &Run) -> Result<Self> {
         // Each product gets its share of the budget.
         let care = Care { budget: care.budget / f64::from(1 + count.ilog2() + count.count_ones()), ..*care };
-        #[allow(clippy::cast_precision_loss)] // enters no bound
-        let (all, mut rounds) = (count as f64, 1.0);
+        let (all, mut rounds) = (real(count), 1.0);
         let mut law = self.clone();
         for digit in (0..count.ilog2()).rev() {
             rounds *= 2.0;
@@ -150,17 +149,14 @@ impl Law {
     }
 
     /// Returns the law without its infinite loss.
-    #[must_use]
     pub fn finite(self) -> Self {
         Self { at_infinity: 0.0, ..self }
     }
 
     /// Returns ln Σ p e^{λℓ} over finite losses; for a law from above, an upper bound: e^{λℓ} is convex in e^{−ℓ}.
-    #[must_use]
     pub fn log_moment(&self, exponent: f64) -> f64 {
         let sum: f64 = self.loss.iter().zip(&self.mass).map(|(loss, mass)| mass * (exponent * loss).exp()).sum();
-        #[allow(clippy::cast_precision_loss)] // a count of atoms
-        let error = UNIT_ROUNDOFF * (self.mass.len() as f64 + 8.0 + exponent * self.largest());
+        let error = UNIT_ROUNDOFF * (real(self.mass.len()) + 8.0 + exponent * self.largest());
         sum.ln() + error
     }
 
@@ -176,20 +172,17 @@ impl Law {
     }
 
     /// Returns the mass of infinite loss.
-    #[must_use]
     pub fn at_infinity(&self) -> f64 {
         self.at_infinity
     }
 
     /// Returns by how much its total mass exceeds 1, because of rounding.
-    #[must_use]
     pub fn excess(&self) -> f64 {
         (self.mass.iter().sum::<f64>() + self.at_infinity - 1.0).max(0.0)
     }
 
     /// Returns the law with the mass of each atom spread out halfway to its neighbours; a heavy atom is spread over all
     /// scales up to that, since the true width of its mass is unknown.
-    #[must_use]
     pub fn spread(&self) -> Outline {
         let (n, loss) = (self.loss.len(), &self.loss);
         let gap = |k: usize| if k < n && k > 0 { 0.5 * (loss[k] - loss[k - 1]) } else { 0.0 };
@@ -210,7 +203,6 @@ impl Law {
     }
 
     /// Returns the number of atoms.
-    #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
         self.mass.len()
@@ -247,8 +239,7 @@ impl Law {
         let finite = |law: &Self| law.mass.iter().sum::<f64>();
         let (own, rest) = (finite(self), finite(other));
         let infinite = self.at_infinity * (rest + other.at_infinity) + other.at_infinity * own;
-        #[allow(clippy::cast_precision_loss)] // counts of atoms
-        let summed = UNIT_ROUNDOFF * (self.mass.len().max(other.mass.len()) as f64 + 8.0);
+        let summed = UNIT_ROUNDOFF * (real(self.mass.len().max(other.mass.len())) + 8.0);
         let mut law = match self.side {
             Side::Upper => upper(&sums, edges),
             Side::Lower => lower(&sums, edges),
@@ -288,7 +279,6 @@ impl Law {
     }
 
     /// Returns the profile of the law.
-    #[must_use]
     pub fn profile(&self) -> Arc<dyn Profile> {
         Arc::new(LawProfile::new(self))
     }
@@ -423,8 +413,7 @@ impl LawProfile {
             delta[k] = delta[k + 1] + right * -(-width).exp_m1();
             slope[k] = right * (-width).exp();
         }
-        #[allow(clippy::cast_precision_loss)] // a count of atoms
-        let relative_error = 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0);
+        let relative_error = 8.0 * UNIT_ROUNDOFF * (real(n) + 8.0);
         Self {
             loss: law.loss.clone(),
             delta,

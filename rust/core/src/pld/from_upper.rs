@@ -56,7 +56,7 @@ use crate::pld::cumulant::Groups;
 use crate::pld::masses::{upper_values, Masses};
 use crate::pld::mesh::{Mesh, Node};
 use crate::pld::readoff::Readoff;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Shares are raised by this factor: it covers their rounding, and that of the cumulants that they are divided by.
 const RAISED: f64 = 1.0 + 1e-9;
@@ -124,7 +124,6 @@ impl Splits {
     ///
     /// δ̂ may exceed the profile by `negligible` in each round, which should be far less than the composed δ divided by
     /// the number of rounds.
-    #[must_use]
     pub fn of(rounds: &[(&Mesh, &Masses, u64, f64)], rest: &[(f64, u64)], tilt: f64, negligible: f64) -> Option<Self> {
         let largest = rounds.iter().flat_map(|round| &round.1.epsilon).fold(0.0_f64, |most, at| most.max(at.abs()));
         if rounds.len() > MOST_KINDS || tilt * largest > STEEPEST {
@@ -152,7 +151,6 @@ impl Splits {
 
     /// Returns the bound for a composed upper law, chosen to be close around `epsilon`, with tails of about this
     /// fraction of δ. None if the law cannot be read there.
-    #[must_use]
     pub fn bound<'a>(&'a self, upper: &'a Readoff, epsilon: f64, fraction: f64) -> Option<FromUpper<'a>> {
         let at = self.position(upper, epsilon);
         let unit = upper.unit(at);
@@ -240,7 +238,6 @@ pub struct FromUpper<'a> {
 
 impl FromUpper<'_> {
     /// Returns a lower bound on δ at any ε ≥ 0.
-    #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
         let at = self.splits.position(self.upper, epsilon);
         let least = self.upper.finite_at_least(at) - self.splits.lost(self.upper, at, &self.choice);
@@ -254,7 +251,6 @@ impl FromUpper<'_> {
     }
 
     /// Returns an ε ≥ 0 at which δ is above this one; 0 if none is found at most `most`, which is an upper bound on ε.
-    #[must_use]
     pub fn epsilon(&self, delta: f64, most: f64) -> f64 {
         let above = |epsilon: f64| self.delta(epsilon) > delta;
         // The bound falls with ε near the answer only, so the crossing is searched from there to the left.
@@ -304,11 +300,6 @@ impl Kind {
         let wide = self.classes.iter().filter(|class| class.width > widest);
         self.outside + wide.map(|class| class.share).sum::<f64>()
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor of the sums
-fn real(count: u64) -> f64 {
-    count as f64
 }
 
 /// By how much δ̂ may exceed a profile: ρ, κ and τ.

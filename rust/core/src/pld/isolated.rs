@@ -12,6 +12,7 @@ use crate::pld::masses::Masses;
 use crate::pld::mesh::Mesh;
 use crate::pld::question::{wanted, Search, SMALLEST_EPSILON};
 use crate::pld::readoff::Readoff;
+use crate::special::real;
 
 /// The room left of the window that the bound needs on a lattice, in steps for each √n of n rounds.
 const ROOM: f64 = 6.0;
@@ -81,8 +82,7 @@ impl Search<'_> {
                 [above, below].map(|law| Groups::new(std::iter::once((law, round.count))).at(sides.tilt));
             let by_value = if sides.tilt > 0.0 { (above.value - below.value) / sides.tilt } else { 0.0 };
             let cost = by_value.max(above.mean - below.mean);
-            #[allow(clippy::cast_precision_loss)] // a choice
-            let smooth = round.count as f64 * (sides.tilt + 1.0) * sides.meshes[0].spacing.powi(2);
+            let smooth = real(round.count) * (sides.tilt + 1.0) * sides.meshes[0].spacing.powi(2);
             // A law from below without mass has no mean.
             cost.is_nan() || below.mean.is_nan() || cost > SECOND_ORDER * smooth + CHEAP * width
         });

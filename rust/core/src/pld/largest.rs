@@ -26,7 +26,7 @@ use crate::error::Result;
 #[cfg(doc)]
 use crate::pair::LargestLoss;
 use crate::pld::answer::{at_least, at_most, single, Answer, Query, Round};
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The number of halvings of the range in which ε lies.
 const HALVINGS: usize = 64;
@@ -67,8 +67,7 @@ impl<'a> Largest<'a> {
     /// Computes the sums for these rounds; `None` if a loss has no bound, or no sum of losses is above 0.
     pub(super) fn of(rounds: &'a [Round]) -> Option<Self> {
         // Each term goes through a conversion, a product and as many additions as there are groups.
-        #[allow(clippy::cast_precision_loss)] // a count of groups
-        let relative = UNIT_ROUNDOFF * (8.0 + 2.0 * rounds.len() as f64);
+        let relative = UNIT_ROUNDOFF * (8.0 + 2.0 * real(rounds.len()));
         let (mut at_least, mut at_most, mut log_mass, mut size) = (0.0, 0.0, 0.0, 0.0);
         for round in rounds {
             let (n, largest) = (count(round), round.profile.largest_loss());
@@ -179,9 +178,9 @@ impl<'a> Largest<'a> {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53, covered by `relative`
+// counts are at most 1e18; relative error 2^-53, covered by `relative`
 fn count(round: &Round) -> f64 {
-    round.count as f64
+    real(round.count)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::pair::Profile;
 use crate::pld::check::{self, Atoms};
 use crate::pld::mesh::{lower_value, Defects, Mesh, Node, Side};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A measure on the lattice whose profile bounds another one from one side.
 #[derive(Debug, Clone)]
@@ -184,8 +184,7 @@ fn hull(mesh: &Mesh, origin: f64, values: &[f64], at_infinity: f64) -> Masses {
         epsilon: Vec::with_capacity(kept.len()),
         mass: Vec::with_capacity(kept.len()),
         at_infinity,
-        #[allow(clippy::cast_precision_loss)] // a count of nodes
-        relative_error: 16.0 * UNIT_ROUNDOFF * (values.len() as f64 + 8.0),
+        relative_error: 16.0 * UNIT_ROUNDOFF * (real(values.len()) + 8.0),
     };
     for (position, &j) in kept.iter().enumerate() {
         let previous = position.checked_sub(1).map(|p| kept[p]);

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
 use crate::run::{Run, EVALUATION};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The side of the profile that a measure lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,6 @@ pub struct Mesh {
 
 /// Returns the largest number with twelve significant bits that is at most `value` (positive, normal): its multiples by
 /// any index below 2⁴¹ are exact.
-#[must_use]
 pub fn exact_spacing(value: f64) -> f64 {
     f64::from_bits(value.to_bits() & !((1u64 << 41) - 1))
 }
@@ -60,7 +59,6 @@ pub struct Defects {
 }
 
 /// Returns a lower bound on δ at a node: the value minus its error, or its limit at ∞ if that is larger.
-#[must_use]
 pub fn lower_value(node: &Node, at_infinity: f64) -> f64 {
     let point = &node.point;
     (point.delta - point.delta_error - 4.0 * UNIT_ROUNDOFF * point.delta).max(at_infinity)
@@ -68,7 +66,6 @@ pub fn lower_value(node: &Node, at_infinity: f64) -> f64 {
 
 impl Defects {
     /// Computes the defects of the cell between two nodes of a profile with this lower bound on its limit at ∞.
-    #[must_use]
     pub fn between(left: &Node, right: &Node, at_infinity: f64) -> Self {
         let width = right.epsilon - left.epsilon;
         let (forward, backward) = (width.exp_m1(), -(-width).exp_m1());
@@ -87,14 +84,12 @@ impl Defects {
     }
 
     /// Returns whether both are larger than the errors of values and slopes.
-    #[must_use]
     pub fn resolved(self) -> bool {
         self.resolved
     }
 
     /// Returns an upper bound on the distance of the chord from the larger of the two lines: ab/(a + b), where they
     /// meet.
-    #[must_use]
     pub fn gap(self) -> f64 {
         if !self.resolved && self.a.is_finite() {
             0.0
@@ -106,7 +101,6 @@ impl Defects {
     }
 
     /// Returns how much the right value must be lowered when the left one is lowered by `left`: `a(1 − left/b)`.
-    #[must_use]
     pub fn right_needed(self, left: f64) -> f64 {
         if left >= self.b {
             0.0
@@ -116,7 +110,6 @@ impl Defects {
     }
 
     /// Returns how much the left value must be lowered when the right one is lowered by `right`: `b(1 − right/a)`.
-    #[must_use]
     pub fn left_needed(self, right: f64) -> f64 {
         if right >= self.a {
             0.0
@@ -128,7 +121,6 @@ impl Defects {
 
 /// Returns the interval of losses that matters for one profile: outside it, the mass of P is below `lower_mass` on the
 /// left and δ is below `upper_delta` on the right. The ends are located to a few per mille.
-#[must_use]
 pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64, f64) {
     let floor = profile.delta_at_infinity();
     let beyond = |epsilon: f64| {
@@ -164,7 +156,6 @@ fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
 
 impl Mesh {
     /// Creates the mesh of the two lattice points around the losses `low` and `high`, on a lattice with this offset.
-    #[must_use]
     pub fn around(profile: &dyn Profile, spacing: f64, offset: f64, (low, high): (f64, f64)) -> Self {
         #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
         let place = |loss: f64, round: fn(f64) -> f64| round((loss - offset) / spacing) as i64;
@@ -214,9 +205,9 @@ impl Mesh {
 
 const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
-#[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
+// indices stay below 2^41: the product is exact
 fn node(profile: &dyn Profile, spacing: f64, offset: f64, index: i64, bracket: (f64, f64)) -> Node {
-    let epsilon = index as f64 * spacing;
+    let epsilon = real(index) * spacing;
     let loss = offset + epsilon;
     Node { index, epsilon, point: profile.at_within(loss, bracket).or_trivial(loss) }
 }

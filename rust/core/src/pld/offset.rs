@@ -7,7 +7,7 @@
 
 use crate::pair::Profile;
 use crate::pld::masses::Masses;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A short range of losses that has much of a law's mass.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,6 @@ const BITS: i32 = 40;
 impl Concentration {
     /// Returns where most of a law is, if it is concentrated; `sketch` is the law from above on a coarse mesh. This is
     /// a choice: no bound depends on it.
-    #[must_use]
     pub fn of(profile: &dyn Profile, sketch: &Masses) -> Option<Self> {
         let mass = &sketch.mass;
         let (at, most) =
@@ -54,7 +53,6 @@ impl Concentration {
     ///
     /// It is a multiple of a fraction of the spacing, such that its sum with every position is exact: both are
     /// multiples of that fraction, which has twelve bits, by whole numbers below 2⁴⁰.
-    #[must_use]
     pub fn offset(&self, profile: &dyn Profile, spacing: f64, reach: f64) -> f64 {
         #[allow(clippy::cast_possible_truncation)] // far below 2^31
         let bits = BITS - ((reach / spacing).log2().ceil() as i32).max(0) - 2;
@@ -108,12 +106,11 @@ pub struct LatticeOrigin {
 
 impl LatticeOrigin {
     /// Computes the origin for offsets and counts.
-    #[must_use]
     pub fn new(terms: impl Iterator<Item = (f64, u64)>) -> Self {
         let (mut loss, mut size, mut count) = (0.0, 0.0, 0.0);
         for (offset, rounds) in terms {
-            #[allow(clippy::cast_precision_loss)] // covered by `rounding`
-            let term = offset * rounds as f64;
+            // covered by `rounding`
+            let term = offset * real(rounds);
             loss += term;
             size += term.abs();
             count += 1.0;
@@ -122,7 +119,6 @@ impl LatticeOrigin {
     }
 
     /// Returns a bound on the distance of ε − `loss`, as computed, from ε minus the exact sum.
-    #[must_use]
     pub fn error(&self, epsilon: f64) -> f64 {
         if self.rounding > 0.0 {
             self.rounding + 2.0 * UNIT_ROUNDOFF * epsilon.abs()

@@ -13,6 +13,7 @@ use crate::pld::masses::Masses;
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node, Side};
 use crate::pld::offset::Concentration;
 use crate::run::Run;
+use crate::special::real;
 
 /// Receives proven (lower, upper) bounds on δ at any ε ≥ 0, each time that rounds were composed.
 pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
@@ -79,8 +80,7 @@ impl<'a> Search<'a> {
         run: &'a Run,
         ordinary: &mut Option<Sketch>,
     ) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // an estimate
-        let total: f64 = rounds.iter().map(|r| r.count as f64).sum();
+        let total: f64 = rounds.iter().map(|r| real(r.count)).sum();
         let mut search = Self {
             rounds,
             query,
@@ -150,8 +150,7 @@ impl<'a> Search<'a> {
                 let masses = sketch.epsilon.iter().zip(&sketch.mass).filter(|(at, _)| **at > loss);
                 masses.map(|(at, mass)| mass * (tilt * at - log_moment).exp()).sum::<f64>()
             };
-            #[allow(clippy::cast_precision_loss)] // an estimate
-            let count = round.count as f64;
+            let count = real(round.count);
             let far = beyond(2.0 * epsilon);
             count * far > HEAVY && beyond((2.0 * epsilon).max(0.75 * extent.1)) > 0.5 * far
         })
@@ -234,8 +233,7 @@ impl<'a> Search<'a> {
             .sum();
         // With more nodes than the limit, the cells on the right would not be halved; halving leaves up to twice as
         // many cells as are needed.
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let affordable = (2.0 * roots / limit as f64).powi(3);
+        let affordable = (2.0 * roots / real(limit)).powi(3);
         let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02).max(affordable);
         coarse.refined(profile, limit, self.run, |left, right, gap| {
             cost(left, right, gap) <= per_cell && markov(left, right, gap)

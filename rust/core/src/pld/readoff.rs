@@ -19,7 +19,7 @@ use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
 use crate::pld::mesh::Side;
 use crate::pld::offset::LatticeOrigin;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A composed profile near its tilt's mean, as a bound from one side.
 #[derive(Debug)]
@@ -67,7 +67,6 @@ const WIDE: f64 = 600.0;
 impl Readoff {
     /// Prepares `composed`, whose position 0 is the loss `origin`, for questions around the ε `center`, with `room` entries
     /// left of ε = 0 if the law has them.
-    #[must_use]
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -96,7 +95,7 @@ impl Readoff {
             delta[s] = d;
             // The mass at s is included for the points to its left.
             if (s + 1) % afresh == 0 || s + 1 == n {
-                let loss = (first + s as i64) as f64 * h;
+                let loss = real(first + s as i64) * h;
                 let exponent = -tilt * (loss - center);
                 // The first of these points may lie a cell left of the range in which weights are representable.
                 let held = if composed.side == Side::Lower { exponent.min(LARGEST_EXPONENT) } else { exponent };
@@ -114,8 +113,8 @@ impl Readoff {
         slope.rotate_left(1);
         slope[n - 1] = 0.0;
         let log_unit = composed.log_scale - tilt * center;
-        let top = (composed.first + length as i64) as f64 * h;
-        let lattice_sum = (length as f64).min(1.0 + 1.0 / (h * tilt * (tilt + 1.0)));
+        let top = real(composed.first + length as i64) * h;
+        let lattice_sum = real(length).min(1.0 + 1.0 / (h * tilt * (tilt + 1.0)));
         let scale_rounding = 4.0 * UNIT_ROUNDOFF * (composed.log_scale.abs() + (tilt * center).abs());
         let exponent_rounding = 4.0 * UNIT_ROUNDOFF * (LARGEST_EXPONENT + tilt * (center.abs() + top.abs()));
         Self {
@@ -131,7 +130,7 @@ impl Readoff {
             relative: composed.relative_error
                 + scale_rounding
                 + exponent_rounding
-                + 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0 + AFRESH as f64),
+                + 8.0 * UNIT_ROUNDOFF * (real(n) + 8.0 + real(AFRESH)),
             entry_error: composed.entry_error,
             transform: composed.entry_error * lattice_sum,
             wrapped_above: composed.wrapped_above / (tilt + 1.0),
@@ -145,7 +144,6 @@ impl Readoff {
     }
 
     /// Returns the length of the transform behind this law.
-    #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
@@ -157,8 +155,8 @@ impl Readoff {
     }
 
     fn loss(&self, s: usize) -> f64 {
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // lattice positions below 2^50
-        let index = (self.first + s as i64) as f64;
+        #[allow(clippy::cast_possible_wrap)] // lattice positions below 2^50
+        let index = real(self.first + s as i64);
         index * self.spacing
     }
 
@@ -244,7 +242,6 @@ impl Readoff {
     }
 
     /// Returns a bound on the composed δ at ε, from this law's side, in [0, 1].
-    #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
         let epsilon = self.place(epsilon);
         let start = self.read_from.max(self.loss(0));
@@ -263,7 +260,6 @@ impl Readoff {
     /// δ(ε) ≥ δ or 0.
     ///
     /// It is +∞ (upper) if the law resolves no such ε: the window ends, or errors exceed δ.
-    #[must_use]
     pub fn epsilon(&self, delta: f64) -> f64 {
         if self.side == Side::Lower && self.at_infinity > delta {
             return f64::INFINITY;
@@ -317,7 +313,6 @@ impl Readoff {
     }
 
     /// Returns the contribution of each error source at ε, in units of δ.
-    #[must_use]
     pub fn budget(&self, epsilon: f64) -> Budget {
         let epsilon = self.place(epsilon).max(self.read_from).max(self.loss(0));
         let unit = self.unit(epsilon);

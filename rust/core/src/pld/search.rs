@@ -19,6 +19,7 @@ use crate::pld::question::{judged, Search, Seen, Sketch, SMALLEST_EPSILON};
 use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid, COSTLY};
 use crate::run::Run;
+use crate::special::real;
 
 /// The maximum number of profile evaluations for one mesh.
 const MOST_NODES: usize = 1 << 18;
@@ -94,8 +95,8 @@ impl Search<'_> {
         let Query::Delta(epsilon) = self.query else { return None };
         let (mut reach, mut rest) = (0.0, 0.0);
         for (round, extent) in self.rounds.iter().zip(&self.extents) {
-            #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor below
-            let count = round.count as f64;
+            // counts are at most 1e18; covered by the factor below
+            let count = real(round.count);
             let point = round.profile.at(extent.1).or_trivial(extent.1);
             reach += count * extent.1.max(0.0);
             rest += count * (point.delta + point.delta_error);
@@ -426,8 +427,7 @@ impl Search<'_> {
         let offset = self.concentrations[group].map_or(0.0, |at| at.offset(profile, spacing, range.1.max(-range.0)));
         let sketch = Groups::new(std::iter::once((&self.sketch[group], 1)));
         let (log_moment, log_steepest) = (sketch.at(saddle).value, sketch.at(steepest).value);
-        #[allow(clippy::cast_precision_loss)] // an estimate
-        let rounds = self.rounds[group].count as f64;
+        let rounds = real(self.rounds[group].count);
         // E e^{λL} changes by λ(λ+1)∫e^{λε}(δ̃ − δ)dε when the profile does.
         let weighed = |tilt: f64, log_moment: f64, left: &Node, right: &Node, gap: f64| {
             if gap == 0.0 {
@@ -439,8 +439,7 @@ impl Search<'_> {
         };
         let cost = |left: &Node, right: &Node, gap: f64| weighed(saddle, log_moment, left, right, gap);
         let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
-        #[allow(clippy::cast_precision_loss)] // a count of groups
-        let share = budget / self.rounds.len() as f64;
+        let share = budget / real(self.rounds.len());
         let limit = self.most_nodes(MOST_NODES);
         self.graded(Mesh::around(profile, spacing, offset, range), profile, share, limit, cost, markov)
     }

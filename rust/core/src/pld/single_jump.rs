@@ -39,7 +39,7 @@ use crate::pld::doubling::Law;
 use crate::pld::mesh::{exact_spacing, Mesh, Side};
 use crate::pld::question::{Search, Seen};
 use crate::pld::without_lattice::{MOST_BASE_NODES, SMALLEST_HAZARD};
-use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{real, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The losses at which the law of a round is cut, as fractions of ε.
 const CUTS: [f64; 3] = [0.5, 0.35, 0.25];
@@ -81,9 +81,9 @@ struct Cut {
     several: f64,
 }
 
-#[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the slack
+// counts are at most 1e18; covered by the slack
 fn times(count: u64, value: f64) -> f64 {
-    count as f64 * value
+    real(count) * value
 }
 
 /// Returns upper bounds on g and its slope at a loss.
@@ -280,8 +280,7 @@ impl Search<'_> {
         for (round, extent) in self.rounds.iter().zip(&self.extents) {
             let profile = round.profile.as_ref();
             let ends = Mesh::around(profile, spacing, 0.0, (extent.0.min(0.0).max(furthest), loss));
-            #[allow(clippy::cast_precision_loss)] // estimates
-            let share = 0.05 * self.tolerance / self.rounds.len() as f64;
+            let share = 0.05 * self.tolerance / real(self.rounds.len());
             let (limit, cost) = (self.most_nodes(MOST_BASE_NODES), place.cost(times(round.count, 1.0)));
             let mesh = self.graded(ends, profile, share, limit, cost, |_, _, _| true)?;
             let [.., before, last] = mesh.nodes.as_slice() else { return Ok(None) };
@@ -323,10 +322,9 @@ impl Search<'_> {
         let Some(cells) = self.affordable(&atoms, (CELLS.0 << pass, CELLS.1 << pass)) else { return Ok(None) };
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| times(r.count, e.0.min(0.0))).sum();
         let jump: f64 = cut.kinds.iter().map(|kind| times(kind.count, kind.jump())).sum();
-        #[allow(clippy::cast_precision_loss)] // a count of groups
         let care = Care {
             place,
-            budget: 0.2 * self.tolerance * 0.25_f64.powi(i32::try_from(pass).unwrap_or(0)) / cut.kinds.len() as f64,
+            budget: 0.2 * self.tolerance * 0.25_f64.powi(i32::try_from(pass).unwrap_or(0)) / real(cut.kinds.len()),
             // Infinite losses of bodies count only together with a jump.
             ignored: (1e-3 * self.tolerance * place.log_delta.exp() / (self.total * jump)).min(1e-9),
             cells,

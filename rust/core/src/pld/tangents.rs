@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::pair::ProfilePoint;
 use crate::pld::check::{self, rounding, Atoms};
 use crate::pld::mesh::{Defects, Mesh, Node};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Atoms of finite loss whose profile, together with a mass of infinite loss, lies below the profile that the nodes
 /// were taken from.
@@ -105,8 +105,7 @@ fn kept(mesh: &Mesh, floor: f64) -> Vec<Node> {
 /// at the atom before it, or at α = 0.
 fn ratios(nodes: &[Node], floor: f64, loss: &[f64], mass: &[f64], left: &[usize]) -> Vec<f64> {
     let n = loss.len();
-    #[allow(clippy::cast_precision_loss)] // a count of atoms
-    let summed = 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0);
+    let summed = 8.0 * UNIT_ROUNDOFF * (real(n) + 8.0);
     // These are the atoms' profile at the atoms, from the right, and its slope times α.
     let mut heights = vec![0.0; n];
     let mut slope = 0.0;

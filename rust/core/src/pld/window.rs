@@ -13,6 +13,7 @@
 
 use crate::pld::cumulant::{Cumulant, Groups};
 use crate::pld::mesh::exact_spacing;
+use crate::special::real;
 
 /// The requirements of a composition.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +68,6 @@ const SAME: f64 = 0.01;
 impl Grid {
     /// Returns whether a costly grid is practically equal to an earlier one, whose answer was at least `found`: if
     /// `found` is inside the range that the earlier one could read, another point of reading is no better.
-    #[must_use]
     pub fn repeats(&self, earlier: &Self, found: f64) -> bool {
         let same = |a: f64, b: f64| (a - b).abs() <= SAME * b.abs();
         self.length == earlier.length
@@ -78,10 +78,8 @@ impl Grid {
     }
 
     /// Returns the same part of a lattice whose position 0 is this loss.
-    #[must_use]
     pub fn without(&self, origin: f64) -> Self {
-        #[allow(clippy::cast_precision_loss)] // positions below 2^41
-        let first = (self.first as f64 - origin / self.spacing).floor();
+        let first = (real(self.first) - origin / self.spacing).floor();
         // An upper bound is read a rounding error below the given ε.
         let room = if origin.abs() > 0.0 { self.spacing } else { 0.0 };
         #[allow(clippy::cast_possible_truncation)] // as above
@@ -100,12 +98,10 @@ struct Candidate {
 }
 
 /// Chooses a grid for `goal`; `saddle` is the tilt whose mean loss is the expected answer.
-#[must_use]
 pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     let read_from = (goal.epsilon - goal.margin).max(0.0);
     // Transforms have power-of-two lengths, so all of the required one is used.
-    #[allow(clippy::cast_precision_loss)] // a transform length
-    let longest = goal.longest as f64;
+    let longest = real(goal.longest);
     let room = goal.room * goal.spacing.max(goal.finest);
     let width_of = |one: &Candidate| (1.02 * one.width).max(58.0 * goal.finest) + room;
     let needed_by = |one: &Candidate| (width_of(one) / goal.spacing.max(goal.finest)).max(64.0);

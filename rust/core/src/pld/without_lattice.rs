@@ -8,6 +8,7 @@ use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
 use crate::pld::mesh::{exact_spacing, Mesh, Side};
 use crate::pld::question::{Search, Seen, SMALLEST_EPSILON};
+use crate::special::real;
 
 /// The smallest relative width that doubling can attain.
 const NARROW: f64 = 2e-5;
@@ -140,18 +141,15 @@ impl Search<'_> {
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
             let profile = round.profile.as_ref();
             let ends = Mesh::around(profile, exact_spacing(finest), 0.0, extent);
-            #[allow(clippy::cast_precision_loss)] // estimates
-            let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
+            let (count, share) = (real(round.count), 0.2 * budget / real(self.rounds.len()));
             ones.push(self.graded(ends, profile, share, limit, place.cost(count), |_, _, _| true)?);
         }
         let nodes: Vec<usize> = ones.iter().map(|mesh| mesh.nodes.len()).collect();
         let Some(cells) = self.affordable(&nodes, cells) else { return Ok(None) };
-        #[allow(clippy::cast_precision_loss)] // an estimate
-        let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| r.count as f64 * e.0.min(0.0)).sum();
+        let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| real(r.count) * e.0.min(0.0)).sum();
         let care = Care {
             place,
-            #[allow(clippy::cast_precision_loss)] // a count of groups
-            budget: 0.8 * budget / self.rounds.len() as f64,
+            budget: 0.8 * budget / real(self.rounds.len()),
             ignored: self.ignored(place.log_delta.exp()),
             cells,
             highest: place.epsilon + place.reach + BEYOND - common,

@@ -9,7 +9,6 @@ use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// Returns the number of states of a chain of replicas; `None` if they cannot be numbered, or the law has no such
 /// blocks.
-#[must_use]
 pub fn states(law: &Renewal, replicas: Replicas) -> Option<usize> {
     let kinds = match replicas.block {
         None => law.min_separation,
@@ -25,7 +24,6 @@ pub fn states(law: &Renewal, replicas: Replicas) -> Option<usize> {
 }
 
 /// Returns the maximum number of steps that are computed, apart from the first and the last ones.
-#[must_use]
 pub fn most_steps(law: &Renewal, replicas: Replicas) -> usize {
     replicas.block.map_or_else(|| rounds::most(law), |length| blocks::most(law, length))
 }

@@ -11,10 +11,10 @@
 //! | users, b-min-sep | steps since they took part; how many records did, while columns reach | (B−1)k + b − B + 1 |
 //! | random allocation, k of t | how often the record took part | k + 1 |
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::participation::renewal::Renewal;
 use crate::replicas::overlaps::Overlaps;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A possible event of a step: how many records take part, and the next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,13 +60,12 @@ impl Automaton {
     pub(super) fn of_renewal(law: &Renewal, coefficients: &[f64]) -> Result<Self> {
         let overlaps = Overlaps::toeplitz(coefficients)?;
         let (b, bands, p) = (law.min_separation, coefficients.len(), law.sampling_probability);
-        #[allow(clippy::cast_precision_loss)] // reported only
         if bands > b {
             let allowed = "at most the separation: a record's own columns must not overlap";
-            return Err(Error::Domain { name: "bands", value: bands as f64, allowed });
+            return domain("bands", real(bands), allowed);
         }
         if law.phased {
-            return Err(Error::Domain { name: "phases", value: 1.0, allowed: "none that are random" });
+            return domain("phases", 1.0, "none that are random");
         }
         let records = law.records() as usize;
         // States are ordered by age: one state for each number of records while that matters, then one; in the last
@@ -76,8 +75,7 @@ impl Automaton {
         let free = first[b - 1];
         let state = |age: usize, count: usize| if age >= b { free } else { first[age - 1] + (count - 1) % kinds(age) };
         let (mut moves, mut recent, mut start) = (Vec::new(), Vec::new(), Vec::new());
-        #[allow(clippy::cast_precision_loss)] // b is below 2^53
-        let total = 1.0 + (b as f64 - 1.0) * p;
+        let total = 1.0 + (real(b) - 1.0) * p;
         for age in 1..b {
             for count in 1..=kinds(age) {
                 moves.push(vec![Move { count: 0, to: state(age + 1, count) }]);
@@ -110,10 +108,9 @@ impl Automaton {
     /// # Errors
     /// [`Error::Domain`] for no step that is taken, or more than there are, and as [`Overlaps::toeplitz`].
     pub(super) fn of_allocation(steps: usize, taken: usize, square: f64) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
         if taken == 0 || taken > steps {
             let allowed = "at least 1, and no more than there are steps";
-            return Err(Error::Domain { name: "participations", value: taken as f64, allowed });
+            return domain("participations", real(taken), allowed);
         }
         let overlaps = Overlaps::toeplitz(&[square.sqrt().next_up()])?;
         let moves = |left: usize, kind: usize| {
@@ -143,8 +140,7 @@ impl Automaton {
             Chances::Alike(all) => all[state][number],
             Chances::Left(left) => {
                 let (left, steps) = (left[state], self.steps - i + 1);
-                #[allow(clippy::cast_precision_loss)] // far below 2^53
-                let share = |part: usize| part as f64 / steps as f64;
+                let share = |part: usize| real(part) / real(steps);
                 match number {
                     _ if left == 0 => 1.0,
                     0 => share(steps.saturating_sub(left)),
@@ -168,13 +164,11 @@ impl Automaton {
     /// Returns an upper bound on the exponent of a step of this many replicas.
     pub(super) fn largest_exponent(&self, order: usize) -> f64 {
         let overlap = |lag: usize| self.overlaps.product(self.overlaps.bands(), lag);
-        #[allow(clippy::cast_precision_loss)] // counts
         let field = |recent: &Vec<(usize, usize)>| -> f64 {
-            recent.iter().map(|&(lag, count)| count as f64 * overlap(lag)).sum()
+            recent.iter().map(|&(lag, count)| real(count) * overlap(lag)).sum()
         };
         let widest = self.recent.iter().map(field).fold(0.0, f64::max);
-        #[allow(clippy::cast_precision_loss)] // counts
-        let (order, most) = (order as f64, self.most() as f64);
+        let (order, most) = (real(order), real(self.most()));
         0.5 * (order * most) * (order * most) * overlap(0) + most * order * order * widest
     }
 

@@ -25,7 +25,7 @@ use crate::replicas::automaton::Automaton;
 use crate::replicas::chain::CHUNK;
 use crate::replicas::multisets::{number_of, Multisets};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The largest value of a table is between 2^`TOP` and the next power of two, and the least is at least 2^`LEAST`.
 pub(super) const TOP: i32 = 600;
@@ -191,15 +191,13 @@ impl Chain {
     /// Returns an upper bound on the number of operations that compute a term from its factors, and a value from its
     /// terms.
     fn operations(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
-        let (order, most) = (self.order as f64, self.automaton.most() as f64);
+        let (order, most) = (real(self.order), real(self.automaton.most()));
         (order * most + 4.0) * (order + 2.0) + order + 8.0
     }
 
     /// Returns the factor that makes a computed value at least the exact one.
     pub(super) fn slack(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let terms = self.longest as f64;
+        let terms = real(self.longest);
         1.0 + 4.0 * (self.operations() + terms) * UNIT_ROUNDOFF
     }
 
@@ -208,25 +206,20 @@ impl Chain {
         let (automaton, rows) = (&self.automaton, self.automaton.rows(i));
         let overlap = |lag: usize| automaton.overlaps.product(rows, lag);
         let most = self.order * automaton.most();
-        #[allow(clippy::cast_precision_loss)] // small
-        let exponent = |joined: usize| 0.5 * (joined * joined) as f64 * overlap(0);
-        #[allow(clippy::cast_precision_loss)] // small
+        let exponent = |joined: usize| 0.5 * real(joined * joined) * overlap(0);
         let field = |state: usize| -> f64 {
-            automaton.recent[state].iter().map(|&(lag, count)| count as f64 * overlap(lag)).sum()
+            automaton.recent[state].iter().map(|&(lag, count)| real(count) * overlap(lag)).sum()
         };
         let fields: Vec<f64> = (0..automaton.moves.len()).map(field).collect();
         let widest = fields.iter().copied().fold(0.0, f64::max);
-        #[allow(clippy::cast_precision_loss)] // small
-        let largest = exponent(most) + most as f64 * self.order as f64 * widest;
+        let largest = exponent(most) + real(most) * real(self.order) * widest;
         // An exponential has an error of 4u plus that of its exponent, which is a sum of few terms.
-        #[allow(clippy::cast_precision_loss)] // small
-        let terms = automaton.overlaps.bands() as f64 + 8.0;
+        let terms = real(automaton.overlaps.bands()) + 8.0;
         let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (4.0 + terms * (1.0 + largest));
         let mut factors = Vec::new();
         for group in &self.groups {
             let own = |number: usize, count: usize| {
-                #[allow(clippy::cast_precision_loss)] // small
-                let records = automaton.moves[group.state][number].count as f64;
+                let records = real(automaton.moves[group.state][number].count);
                 let shared = 0.5 * records * records * overlap(0) + records * fields[group.state];
                 let factor = automaton.chance(i, group.state, number) * (1.0 + 2.0 * automaton.chance_error);
                 let one = factor * libm::exp(-shared) * up;
@@ -252,9 +245,8 @@ impl Chain {
     /// Returns a bound on the relative excess of a step's computed factor of a term over the exact one, with exponents
     /// of at most this size.
     pub(super) fn raised(&self, largest: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
         let (order, most, bands) =
-            (self.order as f64, self.automaton.most() as f64, self.automaton.overlaps.bands() as f64);
+            (real(self.order), real(self.automaton.most()), real(self.automaton.overlaps.bands()));
         let each = 4.0 * (4.0 + (bands + 8.0) * (1.0 + largest)) + 16.0;
         UNIT_ROUNDOFF * ((2.0 + order * (1.0 + most * order)) * each + 16.0 * order * (self.operations() + 8.0))
             + 4.0 * order * self.automaton.chance_error
@@ -347,8 +339,7 @@ impl Chain {
         let (mut weight, mut alike, mut before) = (1.0, 0.0, None);
         for (placed, &kind) in kinds.iter().enumerate() {
             alike = if before == Some(kind) { alike + 1.0 } else { 1.0 };
-            #[allow(clippy::cast_precision_loss)] // small
-            let ways = (placed + 1) as f64 / alike;
+            let ways = real(placed + 1) / alike;
             weight *=
                 ways * self.automaton.start[kind] * (1.0 + 4.0 * self.automaton.chance_error + 16.0 * UNIT_ROUNDOFF);
             before = Some(kind);

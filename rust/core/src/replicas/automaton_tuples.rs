@@ -18,14 +18,14 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::replicas::automaton::Automaton;
 use crate::replicas::automaton_chain::{fitting, power_of_two, Chain, Factors, StepTerms, LEAST, TOP};
 use crate::replicas::chain::{table, LOOK};
 use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A step may change the largest value by at most this many powers of two.
 const MOST_CHANGE: i32 = 300;
@@ -81,8 +81,7 @@ pub(super) fn price(automaton: &Automaton, order: usize, room: usize) -> Option<
     let (count, ways) = fitting(automaton, order)?;
     let steps = if automaton.alike() { automaton.steps.min(most_steps(automaton)) } else { automaton.steps };
     let fits = automaton.alike() || count.saturating_mul(steps) <= room;
-    #[allow(clippy::cast_precision_loss)] // a price
-    fits.then_some((count, ways as f64 * steps as f64))
+    fits.then_some((count, real(ways) * real(steps)))
 }
 
 /// Returns the number of steps after which one table is used for all steps before.
@@ -115,9 +114,8 @@ impl AutomatonTuples {
 
     /// Computes the tuples; without `room` tables are not kept, and no tuple can be drawn.
     fn made(automaton: Automaton, order: usize, room: Option<usize>, run: &Run) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
         if order < 2 {
-            return Err(Error::Domain { name: "order", value: order as f64, allowed: "at least 2" });
+            return domain("order", real(order), "at least 2");
         }
         let (n, alike) = (automaton.steps, automaton.alike());
         let few = if alike { automaton.overlaps.bands().min(n + 1) - 1 } else { n };
@@ -173,8 +171,7 @@ impl AutomatonTuples {
             if power.unsigned_abs() > MOST_CHANGE.unsigned_abs() {
                 return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
             }
-            #[allow(clippy::cast_precision_loss)] // steps
-            if looked && (enough || i as f64 * libm::log(most / least) <= GAP) {
+            if looked && (enough || real(i) * libm::log(most / least) <= GAP) {
                 self.growth = most * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 if self.ends.len() < passed {
                     self.ends.truncate(fits.saturating_sub(1));
@@ -223,8 +220,7 @@ impl AutomatonTuples {
         };
         let own: f64 = self.ends.iter().map(|table| table.growth.log2()).sum();
         let rest = n - self.ends.len() - usize::from(self.between.is_some());
-        #[allow(clippy::cast_precision_loss)] // steps
-        let rest = rest as f64 * libm::log(self.growth);
+        let rest = real(rest) * libm::log(self.growth);
         let own = (own - f64::from(TOP)) * std::f64::consts::LN_2;
         let (total, bridge) = (libm::log(total), libm::log(bridged));
         let size = total.abs() + own.abs() + rest.abs();
@@ -322,13 +318,11 @@ impl AutomatonTuples {
     fn missing(&self, i: usize, kinds: &[usize], joined: usize) -> f64 {
         let automaton = &self.chain.automaton;
         let rows = automaton.rows(i);
-        #[allow(clippy::cast_precision_loss)] // small
         let field = |kind: &usize| -> f64 {
             let before = automaton.recent[*kind].iter().filter(|(lag, _)| *lag >= i);
-            before.map(|&(lag, count)| count as f64 * automaton.overlaps.product(rows, lag)).sum()
+            before.map(|&(lag, count)| real(count) * automaton.overlaps.product(rows, lag)).sum()
         };
-        #[allow(clippy::cast_precision_loss)] // small
-        let joined = joined as f64;
+        let joined = real(joined);
         joined * kinds.iter().map(field).sum::<f64>()
     }
 }
@@ -342,14 +336,12 @@ impl Bounds for AutomatonTuples {
     /// each step [`Chain::raised`] and the slack of a sum, and the amount by which inner products are raised, 4u for
     /// each band, in exponents.
     fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, bands) = (self.chain.automaton.steps as f64, self.chain.automaton.overlaps.bands() as f64);
+        let (n, bands) = (real(self.chain.automaton.steps), real(self.chain.automaton.overlaps.bands()));
         let largest = self.last.iter().chain(&self.inner).map(|factors| factors.largest).fold(0.0, f64::max);
         let inner = 8.0 * UNIT_ROUNDOFF * bands * largest;
         let step = self.chain.raised(largest) + 2.0 * (self.chain.slack() - 1.0) + inner;
-        #[allow(clippy::cast_precision_loss)] // small
-        let start = self.start.as_ref().map_or(0.0, |start| start.raised(4 * self.chain.order))
-            + 40.0 * self.chain.order as f64;
+        let start =
+            self.start.as_ref().map_or(0.0, |start| start.raised(4 * self.chain.order)) + 40.0 * real(self.chain.order);
         (n * step + UNIT_ROUNDOFF * (8.0 * start + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
     }
 
@@ -357,10 +349,8 @@ impl Bounds for AutomatonTuples {
     /// partial sums of its terms, each with an error of a few units of rounding of the total, are compared with a
     /// multiple of 2⁻⁵² of it; in the first step those of the blocks and of the states of one.
     fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let terms = self.chain.longest as f64;
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, first) = (self.chain.automaton.steps as f64, self.start.as_ref().map_or(0.0, Weighted::variation));
+        let terms = real(self.chain.longest);
+        let (n, first) = (real(self.chain.automaton.steps), self.start.as_ref().map_or(0.0, Weighted::variation));
         UNIT_ROUNDOFF * (4.0 * n * terms * (terms + 4.0) + first) * (1.0 + 1e-6)
     }
 }
@@ -445,14 +435,14 @@ mod tests {
     };
     use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::run::Run;
+    use crate::special::real;
 
     fn allocations(steps: usize, taken: usize) -> Patterns {
         let all: Vec<Vec<usize>> = (0..1_usize << steps)
             .map(|mask| (0..steps).map(|i| (mask >> i) & 1).collect::<Vec<_>>())
             .filter(|pattern| pattern.iter().sum::<usize>() == taken)
             .collect();
-        #[allow(clippy::cast_precision_loss)] // small
-        let weight = 1.0 / all.len() as f64;
+        let weight = 1.0 / real(all.len());
         all.into_iter().map(|pattern| (pattern, weight)).collect()
     }
 

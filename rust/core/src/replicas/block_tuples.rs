@@ -20,7 +20,7 @@ use crate::replicas::path::Path;
 use crate::replicas::stepwise::Bounds;
 use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Tuples of m replicas, drawn by blocks of rounds.
 #[derive(Debug)]
@@ -113,22 +113,18 @@ impl BlockTuples {
     }
 
     /// Returns m, the number of replicas.
-    #[must_use]
     pub fn order(&self) -> usize {
         self.tables.steps.chain.order
     }
 
     /// Returns the number of steps of a tuple: one for each block, and one more.
-    #[must_use]
     pub fn steps(&self) -> usize {
         self.tables.steps.count
     }
 
     /// Returns an upper bound on the number of participations of a tuple that is not given up.
     fn participations(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let most = (self.order() * self.rounds.div_ceil(self.separation)) as f64;
-        most
+        real(self.order() * self.rounds.div_ceil(self.separation))
     }
 
     /// Returns a bound on the error of the sums of S − J and of ln (w/w̄).
@@ -137,8 +133,7 @@ impl BlockTuples {
     /// each difference is rounded three times; the rounding errors of the sum are accumulated separately, and added at
     /// the end.
     fn summed(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (m, b) = (self.order() as f64, self.separation as f64);
+        let (m, b) = (real(self.order()), real(self.separation));
         let pairs = self.participations() * 2.0 * m * 2.0 * self.blocks.largest();
         8.0 * UNIT_ROUNDOFF * (pairs + 2.0 * m * b * self.log_stay.abs() + self.log_bound.abs() + 1.0)
     }
@@ -157,7 +152,6 @@ impl BlockTuples {
     }
 
     /// Returns step t, from 1 on: block t, or the closing step of the run.
-    #[must_use]
     pub fn at(&self, t: usize) -> BlockStep<'_> {
         BlockStep { t, at: self.tables.at(t) }
     }
@@ -165,7 +159,6 @@ impl BlockTuples {
     /// Returns whether a quick check with this uniform number in (0, 1] shows that nobody joins and nobody is to be
     /// placed; this step is then done.
     #[inline]
-    #[must_use]
     pub fn pass(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> bool {
         let passed = !tuple.path.young() && tuple.path.nobody(&self.tables.steps.chain, &stage.at, uniform);
         if passed {
@@ -177,7 +170,6 @@ impl BlockTuples {
     /// Returns how many replicas join, and the v of the next state, by a uniform number in (0, 1]; `None` if the tuple
     /// is given up.
     #[inline]
-    #[must_use]
     pub fn choose(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
         let chain = &self.tables.steps.chain;
         if tuple.path.nobody(chain, &stage.at, uniform) {
@@ -189,7 +181,6 @@ impl BlockTuples {
     /// Returns how many more uniform numbers this step takes: one to place the replicas that joined the block before,
     /// and one for each that joins.
     #[inline]
-    #[must_use]
     pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
         usize::from(tuple.path.young()) + joined
     }
@@ -220,9 +211,9 @@ impl BlockTuples {
         let waiting = tuple.path.waiting();
         for k in 0..joined {
             let left = chain.order - waiting - k;
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             // The index is a number from 0 to the order.
-            let one = ((uniform(usize::from(young) + k) * left as f64) as usize).min(left - 1);
+            let one = ((uniform(usize::from(young) + k) * real(left)) as usize).min(left - 1);
             tuple.who.swap(waiting + k, waiting + k + one);
         }
         tuple.who[..waiting + joined].rotate_right(joined);
@@ -311,14 +302,12 @@ impl BlockTuples {
             let many = left.min(usize::from(count));
             left -= many;
             let rounds = position - earlier;
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            tuple.gained.add(many as f64 * (shared(rounds) - blocks.within(rounds)));
+            tuple.gained.add(real(many) * (shared(rounds) - blocks.within(rounds)));
         }
         true
     }
 
     /// Returns ln ρ of a tuple that has passed all steps.
-    #[must_use]
     pub fn log_weight(&self, tuple: &BlockTuple) -> f64 {
         let (n, b) = (self.rounds, self.separation);
         // These are the rounds that w̄ counts as if the run had them, before the first participation and after the last
@@ -329,8 +318,7 @@ impl BlockTuples {
             after + before
         };
         let beyond: usize = tuple.replicas.iter().map(beyond).sum();
-        #[allow(clippy::cast_precision_loss)] // rounds
-        let ends = beyond as f64 * self.log_stay;
+        let ends = real(beyond) * self.log_stay;
         let own = tuple.gained.value() + ends + self.summed();
         (self.log_weight + tuple.path.log_factor + own).min(self.log_bound)
     }
@@ -351,8 +339,7 @@ impl Bounds for BlockTuples {
     /// raised by [`Placements::raised`], and inner products by 4u for each band, which are in exponents: S − J has at
     /// most two of them for each participation and each replica.
     fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (steps, m, bands) = (self.steps() as f64, self.order() as f64, self.blocks.overlaps.bands() as f64);
+        let (steps, m, bands) = (real(self.steps()), real(self.order()), real(self.blocks.overlaps.bands()));
         let own = 4.0 * (m * m + 8.0 * m + 24.0) * UNIT_ROUNDOFF + 2.0 * self.blocks.raised;
         let joined = self.participations() * 4.0 * m * self.blocks.largest() * (8.0 * bands + 32.0) * UNIT_ROUNDOFF;
         let below = self.tables.steps.logarithms();
@@ -366,10 +353,8 @@ impl Bounds for BlockTuples {
     /// joining replica is one of m at most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4
     /// roundings.
     fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (steps, m) = (self.steps() as f64, self.order() as f64);
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let ways = self.blocks.most_placements() as f64;
+        let (steps, m) = (real(self.steps()), real(self.order()));
+        let ways = real(self.blocks.most_placements());
         UNIT_ROUNDOFF * 4.0 * steps * ((m + 1.0) * (m + 4.0) + 2.0 * ways + m * m) * (1.0 + 1e-6)
     }
 }

@@ -54,13 +54,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::participation::renewal::Renewal;
 use crate::replicas::chain::{Chain, Factors, Near};
 use crate::replicas::overlaps::Overlaps;
 use crate::replicas::rounds;
 use crate::replicas::steps::Steps;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The maximum number of stored sums over the positions of replicas in a block, 128 MiB.
 const MOST_PLACEMENTS: usize = 1 << 24;
@@ -89,8 +89,7 @@ pub(super) struct Placements {
 
 /// Returns a number rounded up, where it is the result of this many operations with a rounding of at most u each.
 fn above(value: f64, operations: usize) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // small
-    let operations = operations as f64;
+    let operations = real(operations);
     value * (1.0 + 2.0 * (operations + 2.0) * UNIT_ROUNDOFF)
 }
 
@@ -118,11 +117,10 @@ pub(super) fn possible(law: &Renewal, length: usize) -> bool {
 pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: usize) -> Result<(Steps, Placements)> {
     let overlaps = rounds::overlaps(law, coefficients, order)?;
     if !possible(law, length) {
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let value = length as f64;
+        let value = real(length);
         let allowed =
             "a divisor of the separation, at most half of it; the probability is below 1, and a warm start has b − 1 rounds or more";
-        return Err(Error::Domain { name: "block", value, allowed });
+        return domain("block", value, allowed);
     }
     let count = kinds(law, length);
     let chain = Chain::new(count, count - 2, order)?;
@@ -131,13 +129,11 @@ pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: u
     let (p, b, n) = (law.sampling_probability, law.min_separation, law.iterations());
     // ln (1 − p) has an error of about an ulp, its multiple and the exponential a similar one.
     let stay = libm::log1p(-p);
-    #[allow(clippy::cast_precision_loss)] // rounds
-    let (b, n) = (b as f64, n as f64);
+    let (b, n) = (real(b), real(n));
     let odds = p * libm::exp(-b * stay) * (1.0 + (8.0 - 8.0 * b * stay) * UNIT_ROUNDOFF);
     let terms = if law.warm { [-libm::log1p((b - 1.0) * p), (n + 1.0 - b) * stay] } else { [0.0, n * stay] };
     let size: f64 = terms.iter().map(|term| term.abs()).sum();
-    #[allow(clippy::cast_precision_loss)] // small
-    let log_constant = order as f64 * (terms.iter().sum::<f64>() + 8.0 * UNIT_ROUNDOFF * (1.0 + size));
+    let log_constant = real(order) * (terms.iter().sum::<f64>() + 8.0 * UNIT_ROUNDOFF * (1.0 + size));
     // The product rounds by u of itself.
     let log_constant = log_constant + 4.0 * UNIT_ROUNDOFF * log_constant.abs();
     // Age 1 occurs in ĝ only.
@@ -174,8 +170,7 @@ fn joining(order: usize, odds: f64) -> (Vec<f64>, f64) {
         let mut term = 1.0;
         for j in 0..=available {
             all[available * width + j] = term;
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let ways = (available - j) as f64 / (j + 1) as f64;
+            let ways = real(available - j) / real(j + 1);
             term = above(term * ways * odds, 3);
             if j < available && term < 1e-300 {
                 (term, logarithms) = (term.max(f64::MIN_POSITIVE), f64::INFINITY);
@@ -228,8 +223,7 @@ impl Placements {
                         continue;
                     }
                     room = room.checked_sub(within.len()).ok_or(TOO_MANY)?;
-                    #[allow(clippy::cast_precision_loss)] // at most the order
-                    let (a, c) = (before as f64, after as f64);
+                    let (a, c) = (real(before), real(after));
                     let outside: Vec<f64> = (0..h).map(|v| a * self.edge[v] + c * self.edge[h - 1 - v]).collect();
                     let (mut sum, mut sums) = (0.0, Vec::with_capacity(within.len()));
                     for (counts, (ways, exponent)) in placements.chunks(h).zip(&within) {
@@ -248,9 +242,8 @@ impl Placements {
         }
         self.partial = partial;
         let most = self.most_placements();
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
         let raised =
-            UNIT_ROUNDOFF * (2.0 * (operations as f64 + 4.0) * (1.0 + largest) + 4.0 * (most + 2 * order + 8) as f64);
+            UNIT_ROUNDOFF * (2.0 * (real(operations) + 4.0) * (1.0 + largest) + 4.0 * real(most + 2 * order + 8));
         self.raised = raised;
         Ok(Near { values, order })
     }
@@ -346,6 +339,7 @@ fn inside(counts: &[u8], at: impl Fn(usize) -> f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use crate::special::real;
     use std::collections::HashSet;
 
     use super::{edge, placed, steps, Placements};
@@ -379,8 +373,7 @@ mod tests {
             [|d| 1.0 / (1.0 + d), |d| (30.0 - d).max(0.0).sqrt(), |_| 0.7, |d| if d < 5.0 { 1.0 } else { 0.1 }];
         for r in rows {
             for length in [1, 2, 3, 8, 16] {
-                #[allow(clippy::cast_precision_loss)] // small
-                let at = |d: usize| r(d as f64);
+                let at = |d: usize| r(real(d));
                 let edge = edge(length, at);
                 for u in 0..length {
                     for v in 0..length {
@@ -425,11 +418,11 @@ mod tests {
         let own = |x: &[usize]| -> f64 {
             x.windows(2).filter(|two| two[1] / h - two[0] / h == ages).map(|_| r((ages - 1) * h + 1)).sum()
         };
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // small
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // small
         let weight = |x: &[usize]| -> f64 {
             let q = p * (1.0 - p).powi(-(b as i32));
             let start = if law.warm {
-                (1.0 - p).powi((n + 1 - b) as i32) / (1.0 + (b as f64 - 1.0) * p)
+                (1.0 - p).powi((n + 1 - b) as i32) / (1.0 + (real(b) - 1.0) * p)
             } else {
                 (1.0 - p).powi(n as i32)
             };

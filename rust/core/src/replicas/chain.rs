@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::replicas::multisets::Multisets;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The number of states that one task of the pool computes.
 pub(super) const CHUNK: usize = 1 << 13;
@@ -265,8 +265,7 @@ impl Chain {
     /// powers as many times j, and j + 1 terms of three or four factors are added: fewer than m² + 4m + 8 roundings,
     /// each counted four times.
     pub(super) fn slack(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
-        let order = self.order as f64;
+        let order = real(self.order);
         1.0 + 4.0 * (order * order + 4.0 * order + 8.0) * UNIT_ROUNDOFF
     }
 

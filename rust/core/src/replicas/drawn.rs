@@ -12,6 +12,7 @@ use crate::replicas::stepwise::Bounds;
 use crate::replicas::tuples::Tuples;
 use crate::replicas::{aged, Replicas, ONE_OR_OTHER};
 use crate::run::Run;
+use crate::special::real;
 
 /// The law of a record's participations, with the inner products of the columns of its rounds.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +71,10 @@ impl Participations<'_> {
 
     /// Returns the number of states of a chain of replicas, and approximately how many are computed; `None` if there is
     /// no such chain.
-    #[must_use]
     pub fn price(&self, replicas: Replicas) -> Option<(usize, f64)> {
         if let Some(law) = self.ages() {
             let count = aged::states(law, replicas)?;
-            #[allow(clippy::cast_precision_loss)] // a price
-            return Some((count, count as f64 * aged::most_steps(law, replicas) as f64));
+            return Some((count, real(count) * real(aged::most_steps(law, replicas))));
         }
         if replicas != Replicas::exact(replicas.order) {
             return None;
@@ -83,30 +82,27 @@ impl Participations<'_> {
         let order = replicas.order;
         match self {
             Self::Renewal(law, _) if law.phased => phases::price(law, order),
-            #[allow(clippy::cast_precision_loss)] // a price
             Self::Bins { bins, .. } => {
                 // Each takes some twenty operations of a chain's state at m = 6.
-                let each = 4.0 + 0.5 * (order * order) as f64;
-                placed::price(*bins, order).map(|count| (count, each * count as f64))
+                let each = 4.0 + 0.5 * real(order * order);
+                placed::price(*bins, order).map(|count| (count, each * real(count)))
             }
             _ => automaton_tuples::price(&self.automaton().ok()??, order, ROOM / DOUBLES),
         }
     }
 
     /// Estimates the nanoseconds for a tuple that is not drawn by ages, without its likelihood ratio.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // a price
     pub fn tuple_price(&self, order: usize) -> f64 {
-        let ways = (1_u64 << order.min(40)) as f64;
+        let ways = real(1_u64 << order.min(40));
         match self {
             _ if self.ages().is_some() => 0.0,
             Self::Renewal(law, _) if law.phased => {
                 let chances = law.iterations().div_ceil(law.min_separation).min(phases::EXPECTED) * order;
-                6.0 * law.iterations() as f64 + 2.0 * chances as f64 * ways
+                6.0 * real(law.iterations()) + 2.0 * real(chances) * ways
             }
-            Self::Renewal(law, _) => 8.0 * law.iterations() as f64,
-            Self::Allocation { rounds, taken, .. } => 8.0 * *rounds as f64 + 4.0 * (taken * order) as f64 * ways,
-            Self::Bins { .. } => 300.0 + placed::BLOCK as f64 * (8.0 + (order * order) as f64),
+            Self::Renewal(law, _) => 8.0 * real(law.iterations()),
+            Self::Allocation { rounds, taken, .. } => 8.0 * real(*rounds) + 4.0 * real(taken * order) * ways,
+            Self::Bins { .. } => 300.0 + real(placed::BLOCK) * (8.0 + real(order * order)),
         }
     }
 
@@ -189,7 +185,6 @@ impl Drawn {
     }
 
     /// Returns the bounds of the tuples' weights.
-    #[must_use]
     pub fn bounds(&self) -> &dyn Bounds {
         match self {
             Self::Rounds(tuples) => tuples,

@@ -1,5 +1,7 @@
 //! Enumerates all patterns of b-min-sep sampling of one record, for tests of small cases.
 
+use crate::special::real;
+
 /// Returns every pattern of one record with its probability.
 pub(crate) fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize>, f64)> {
     let all = waits_and_patterns(b, p, warm, n);
@@ -9,8 +11,7 @@ pub(crate) fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize
 /// Returns the same with the number of rounds in which the record is unavailable at first, by drawing round after
 /// round.
 pub(crate) fn waits_and_patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(usize, Vec<usize>, f64)> {
-    #[allow(clippy::cast_precision_loss)] // small
-    let total = 1.0 + (b as f64 - 1.0) * p;
+    let total = 1.0 + (real(b) - 1.0) * p;
     let starts: Vec<(usize, f64)> = if warm {
         std::iter::once((0, 1.0 / total)).chain((1..b).map(|wait| (wait, p / total))).collect()
     } else {
@@ -47,16 +48,14 @@ pub(crate) fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        #[allow(clippy::cast_precision_loss)] // 53 bits
-        let high = ((z ^ (z >> 31)) >> 11) as f64;
+        let high = real((z ^ (z >> 31)) >> 11);
         (high + 1.0) / 9_007_199_254_740_992.0
     }
 }
 
 /// Returns a mean of values with its standard error.
 pub(crate) fn mean_with_error(values: &[f64]) -> (f64, f64) {
-    #[allow(clippy::cast_precision_loss)] // small
-    let n = values.len() as f64;
+    let n = real(values.len());
     let mean = values.iter().sum::<f64>() / n;
     let square = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
     (mean, (square / n).sqrt())
@@ -105,8 +104,7 @@ pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
         let chances: Vec<usize> = (phase..n).step_by(period).collect();
         for mask in 0..1_usize << chances.len() {
             let mut pattern = vec![0; n];
-            #[allow(clippy::cast_precision_loss)] // small
-            let mut weight = 1.0 / period as f64;
+            let mut weight = 1.0 / real(period);
             for (k, &round) in chances.iter().enumerate() {
                 pattern[round] = mask >> k & 1;
                 weight *= if pattern[round] == 1 { p } else { 1.0 - p };

@@ -55,7 +55,7 @@ use crate::replicas::overlaps::Overlaps;
 use crate::replicas::rounds;
 use crate::replicas::steps::{Stationary, Steps};
 use crate::run::Run;
-use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
+use crate::special::{log_sum_exp, real, UNIT_ROUNDOFF};
 
 /// How much of ln Z_⊥ may be given up by not computing every step.
 const GAP: f64 = 0.05;
@@ -118,7 +118,7 @@ fn weights(chain: &Chain, factors: &Factors) -> Vec<f64> {
             // There are at most `waiting` factors for each replica that joins beyond the first one that may not: some
             // m²/4 roundings.
             #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_precision_loss)]
-            let field = largest.powi(waiting as i32) * (1.0 + 4.0 * (waiting as f64 + 4.0) * UNIT_ROUNDOFF);
+            let field = largest.powi(waiting as i32) * (1.0 + 4.0 * (real(waiting) + 4.0) * UNIT_ROUNDOFF);
             let (mut sum, mut power) = (0.0, 1.0);
             for &weight in &row[most_busy - waiting + 1..] {
                 if weight > 0.0 {
@@ -126,8 +126,7 @@ fn weights(chain: &Chain, factors: &Factors) -> Vec<f64> {
                 }
                 power *= field;
             }
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let slack = 1.0 + 8.0 * (order as f64 + 4.0) * UNIT_ROUNDOFF;
+            let slack = 1.0 + 8.0 * (real(order) + 4.0) * UNIT_ROUNDOFF;
             sum * slack
         })
         .collect()
@@ -135,12 +134,10 @@ fn weights(chain: &Chain, factors: &Factors) -> Vec<f64> {
 
 /// Returns ln of the probability that more than K of m stationary ages are busy, rounded up.
 fn log_crowded(start: Stationary, separation: usize, (order, most_busy): (usize, usize)) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // small
-    let busy = start.busy * (separation as f64 - 1.0) * (1.0 + 2.0 * UNIT_ROUNDOFF);
+    let busy = start.busy * (real(separation) - 1.0) * (1.0 + 2.0 * UNIT_ROUNDOFF);
     let (mut ways, mut logs) = (0.0_f64, Vec::new());
     for k in 0..=order {
-        #[allow(clippy::cast_precision_loss)] // at most the order
-        let (count, free) = (k as f64, (order - k) as f64);
+        let (count, free) = (real(k), real(order - k));
         if k > most_busy && busy > 0.0 {
             logs.push(ways + count * libm::log(busy) + free * libm::log(start.free));
         }
@@ -162,8 +159,7 @@ struct Further {
 impl Further {
     fn new(law: &Renewal, overlaps: &Overlaps, (order, most_busy): (usize, usize), run: &Run) -> Result<Self> {
         let group = GROUP.min(most_busy);
-        #[allow(clippy::cast_precision_loss)] // small
-        let (many, few) = (order as f64, group as f64);
+        let (many, few) = (real(order), real(group));
         let scaled = overlaps.times((many - 1.0) / (few - 1.0) * (1.0 + 2.0 * UNIT_ROUNDOFF));
         let steps = rounds::of_overlaps(law, &scaled, group, group)?;
         let states = steps.chain.multisets.count();
@@ -186,8 +182,7 @@ impl Further {
             further.logs.push(power * (log + 16.0 * UNIT_ROUNDOFF * (1.0 + log.abs())));
             exponent += change;
             scale = 2.0_f64.powi(-change);
-            #[allow(clippy::cast_precision_loss)] // rounds
-            let left = (i - 1) as f64;
+            let left = real(i - 1);
             let growth = libm::log(extremes.most);
             // This is the loss over all rounds before: those with columns from before the run are like the others, or
             // have less.
@@ -204,8 +199,7 @@ impl Further {
     /// Returns ln U_i^{m/G}, rounded up.
     fn log(&self, i: usize) -> f64 {
         let (known, back) = (self.logs.len() - 1, self.count + 1 - i);
-        #[allow(clippy::cast_precision_loss)] // rounds
-        let further = back.saturating_sub(known) as f64 * self.growth;
+        let further = real(back.saturating_sub(known)) * self.growth;
         let sum = self.logs[back.min(known)] + further;
         sum + 8.0 * UNIT_ROUNDOFF * (1.0 + sum.abs())
     }
@@ -248,8 +242,7 @@ impl Leaving<'_> {
             let step = Step { next: &gamma_next, factors, scale, against: None, beyond };
             let leaving = steps.chain.step(&step, &mut gamma, run)?;
             if let Some(own) = own.filter(|own| looked && own.most.is_finite() && leaving.largest.is_finite()) {
-                #[allow(clippy::cast_precision_loss)] // steps
-                let near = i as f64 * libm::log(own.most / own.least) <= GAP;
+                let near = real(i) * libm::log(own.most / own.least) <= GAP;
                 let enough = steps.count - i >= steps.most;
                 if near || enough {
                     let step = GammaStep { v: &next, before: &gamma_next, after: &gamma, unscaled: 1.0 / scale };

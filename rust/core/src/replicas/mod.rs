@@ -60,19 +60,16 @@ pub struct Replicas {
 
 impl Replicas {
     /// Returns m replicas, round by round.
-    #[must_use]
     pub fn exact(order: usize) -> Self {
         Self { order, most_busy: None, block: None }
     }
 
     /// Returns m replicas, round by round, of which no more than `most_busy` may be busy at once.
-    #[must_use]
     pub fn of_few(order: usize, most_busy: usize) -> Self {
         Self { order, most_busy: Some(most_busy), block: None }
     }
 
     /// Returns m replicas, by blocks of `length` rounds.
-    #[must_use]
     pub fn of_blocks(order: usize, length: usize) -> Self {
         Self { order, most_busy: None, block: Some(length) }
     }

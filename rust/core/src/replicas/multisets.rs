@@ -5,7 +5,8 @@
 //! combinatorial number system (Knuth, The Art of Computer Programming 4A, 7.2.1.3), so that the C(b + m − 1, m)
 //! multisets have the numbers from 0 on, in colexicographic order.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
+use crate::special::real;
 
 /// The numbering of all multisets with `size` elements of `kinds` kinds.
 #[derive(Debug, Clone)]
@@ -17,7 +18,6 @@ pub struct Multisets {
 }
 
 /// Returns the number of multisets with `size` elements of `kinds` kinds; `None` if that is `2⁶²` or more.
-#[must_use]
 pub fn number_of(kinds: usize, size: usize) -> Option<usize> {
     let mut number: u128 = 1;
     for i in 1..=size as u128 {
@@ -36,11 +36,10 @@ impl Multisets {
     /// # Errors
     /// [`Error::Domain`] for no kinds, no elements, or more multisets than can be numbered.
     pub fn new(kinds: usize, size: usize) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let reported = size as f64;
+        let reported = real(size);
         if kinds == 0 || size == 0 || number_of(kinds, size).is_none() {
             let allowed = "at least 1, and so few that their multisets can be numbered";
-            return Err(Error::Domain { name: "replicas", value: reported, allowed });
+            return domain("replicas", reported, allowed);
         }
         let width = kinds + size;
         let mut choose = vec![0; (size + 1) * width];
@@ -57,20 +56,17 @@ impl Multisets {
     }
 
     /// Returns the number of multisets.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.choose[self.choose.len() - 1]
     }
 
     /// Returns the amount that the element at position `i` (from 1 on) adds to the number if it is of this kind.
     #[inline]
-    #[must_use]
     pub fn term(&self, kind: usize, i: usize) -> usize {
         self.choose[i * (self.kinds + self.size) + kind + i - 1]
     }
 
     /// Returns the number of a multiset, given in ascending order.
-    #[must_use]
     pub fn number(&self, elements: &[usize]) -> usize {
         elements.iter().zip(1..).map(|(&kind, i)| self.term(kind, i)).sum()
     }

@@ -1,6 +1,6 @@
 //! Inner products of the columns of a banded Toeplitz matrix.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Upper bounds on r_i(k) = ⟨c_i, c_{i−k}⟩, the inner product of two columns k rounds apart over the rows that the run
@@ -24,7 +24,7 @@ impl Overlaps {
     pub fn toeplitz(coefficients: &[f64]) -> Result<Self> {
         let bad = coefficients.iter().find(|c| !(c.is_finite() && **c >= 0.0));
         if let Some(&value) = bad.or(coefficients.is_empty().then_some(&0.0)) {
-            return Err(Error::Domain { name: "coefficient", value, allowed: "at least one, finite and at least 0" });
+            return domain("coefficient", value, "at least one, finite and at least 0");
         }
         let bands = coefficients.len();
         let mut products = vec![0.0; bands * bands];
@@ -44,21 +44,18 @@ impl Overlaps {
     }
 
     /// Returns this multiple of all of them, each rounded up.
-    #[must_use]
     pub fn times(&self, factor: f64) -> Self {
         let product = |r: &f64| r * factor * (1.0 + 4.0 * UNIT_ROUNDOFF);
         Self { bands: self.bands, products: self.products.iter().map(product).collect() }
     }
 
     /// Returns the number of bands.
-    #[must_use]
     pub fn bands(&self) -> usize {
         self.bands
     }
 
     /// Returns r for a column with this many rows inside the run (at least 1, at most the bands) and an earlier one k <
     /// bands rounds before it.
-    #[must_use]
     pub fn product(&self, rows: usize, k: usize) -> f64 {
         self.products[(rows - 1) * self.bands + k]
     }

@@ -22,14 +22,14 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::participation::renewal::Renewal;
 use crate::replicas::multisets::{number_of, Multisets};
 use crate::replicas::overlaps::Overlaps;
 use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The maximum number of multisets of phases, and of replicas, each of which has a bit.
 const MOST_CLASSES: usize = 1 << 24;
@@ -98,12 +98,9 @@ pub(super) fn price(law: &Renewal, order: usize) -> Option<(usize, f64)> {
     if count > MOST_CLASSES || order > MOST_ORDER {
         return None;
     }
-    #[allow(clippy::cast_precision_loss)] // a price
-    let rounds = law.iterations().min(EXPECTED * law.min_separation) as f64;
-    #[allow(clippy::cast_precision_loss)] // a price
-    let chances = (law.iterations().div_ceil(law.min_separation).min(EXPECTED) * order) as f64;
-    #[allow(clippy::cast_precision_loss)] // a price
-    let operations = count as f64 * (2.0 * rounds + chances * (1_u64 << order) as f64);
+    let rounds = real(law.iterations().min(EXPECTED * law.min_separation));
+    let chances = real(law.iterations().div_ceil(law.min_separation).min(EXPECTED) * order);
+    let operations = real(count) * (2.0 * rounds + chances * real(1_u64 << order));
     Some((count, operations))
 }
 
@@ -123,8 +120,7 @@ impl Phases {
     }
 
     fn with_gap(law: &Renewal, coefficients: &[f64], order: usize, gap: f64, run: &Run) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let domain = |name, value: usize, allowed| Err(Error::Domain { name, value: value as f64, allowed });
+        let domain = |name, value: usize, allowed| domain(name, real(value), allowed);
         if order < 2 {
             return domain("order", order, "at least 2");
         }
@@ -136,8 +132,7 @@ impl Phases {
         if price(law, order).is_none() {
             return Err(Error::Numerics { reason: "replicas have too many phases" });
         }
-        #[allow(clippy::cast_precision_loss)] // small
-        if overlaps.product(bands, 0) * (order * (order - 1) / 2) as f64 > MOST_EXPONENT {
+        if overlaps.product(bands, 0) * real(order * (order - 1) / 2) > MOST_EXPONENT {
             return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
         }
         let classes = Multisets::new(period, order)?;
@@ -161,8 +156,7 @@ impl Phases {
 
     fn settle(&mut self, run: &Run) -> Result<()> {
         let count = self.classes.count();
-        #[allow(clippy::cast_precision_loss)] // counts
-        let (order, period) = (self.order as f64, self.period as f64);
+        let (order, period) = (real(self.order), real(self.period));
         let blocks: Vec<Vec<f64>> = (0..count.div_ceil(BLOCK))
             .into_par_iter()
             .map(|block| {
@@ -193,8 +187,7 @@ impl Phases {
         self.log_bound = top + log + rounded;
         // These are, for every chance, its slack and the amount by which its factors are raised; and those of the sums
         // above, and of logarithms.
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let chances = (self.order * self.rounds.div_ceil(self.period)) as f64;
+        let chances = real(self.order * self.rounds.div_ceil(self.period));
         let sums = UNIT_ROUNDOFF * (self.weighted.raised(8) + 64.0);
         self.relative = (chances * 2.0 * (self.slack() - 1.0) + sums + 4.0 * rounded) * (1.0 + 1e-6);
         Ok(())
@@ -202,8 +195,7 @@ impl Phases {
 
     /// Returns the factor for a chance's value: more than its operations, and those of its factors, can lose.
     fn slack(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
-        let (order, bands) = (self.order as f64, self.overlaps.bands() as f64);
+        let (order, bands) = (real(self.order), real(self.overlaps.bands()));
         1.0 + 4.0
             * UNIT_ROUNDOFF
             * (16.0 + order * (8.0 + (bands + 8.0) * (1.0 + self.overlaps.product(self.overlaps.bands(), 0))))
@@ -211,15 +203,13 @@ impl Phases {
 
     /// Returns ln of the probability of these phases.
     fn log_class(&self, phases: &[usize]) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts
         let own: f64 = phases
             .chunk_by(|one, other| one == other)
             .flat_map(|alike| 1..=alike.len())
             .zip(1..)
-            .map(|(alike, placed): (usize, usize)| (placed as f64 / alike as f64).ln())
+            .map(|(alike, placed): (usize, usize)| (real(placed) / real(alike)).ln())
             .sum();
-        #[allow(clippy::cast_precision_loss)] // small
-        let each = self.order as f64 * (self.period as f64).ln();
+        let each = real(self.order) * real(self.period).ln();
         own - each
     }
 
@@ -303,12 +293,10 @@ impl Phases {
                 let (least, most) =
                     ratios.fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
                 let periods = (i - 1) / self.period;
-                #[allow(clippy::cast_precision_loss)] // counts
-                if libm::log(most / least) * periods as f64 <= self.gap {
+                if libm::log(most / least) * real(periods) <= self.gap {
                     let own = most * 2.0_f64.powi(exponent - *earlier) * (1.0 + 4.0 * UNIT_ROUNDOFF);
                     (*alike, *growth) = (periods + 1, own);
-                    #[allow(clippy::cast_precision_loss)] // counts
-                    let all = *alike as f64 * libm::log(own);
+                    let all = real(*alike) * libm::log(own);
                     let rest = f64::from(*earlier) * std::f64::consts::LN_2;
                     return libm::log(before[0]) + rest + all + 8.0 * UNIT_ROUNDOFF * (1.0 + all.abs());
                 }
@@ -334,8 +322,7 @@ impl Bounds for Phases {
     /// Returns an upper bound on the total variation between the law that tuples are drawn from and π; in each round up
     /// to 2^m sums are compared with a multiple of 2⁻⁵² of the total.
     fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (rounds, terms) = (self.rounds as f64, (1_usize << self.order) as f64);
+        let (rounds, terms) = (real(self.rounds), real(1_usize << self.order));
         UNIT_ROUNDOFF * (4.0 * rounds * terms * (terms + 16.0) + self.weighted.variation()) * (1.0 + 1e-6)
     }
 }
@@ -406,8 +393,7 @@ impl Stepwise for Phases {
         // It is rounded up, by less than the tables are for as many chances.
         let up = 1.0 + 0.5 * (self.slack() - 1.0);
         for k in 0..=count {
-            #[allow(clippy::cast_precision_loss)] // small
-            let (many, pairs) = (k as f64, (k * k.saturating_sub(1) / 2) as f64);
+            let (many, pairs) = (real(k), real(k * k.saturating_sub(1) / 2));
             let chances = (0..count).map(|one| if one < k { self.probability } else { 1.0 - self.probability });
             let each = chances.map(|chance| chance * up).product::<f64>();
             factors.push(each * libm::exp(many * field + pairs * self.overlap(i, 0)));
@@ -434,6 +420,7 @@ mod tests {
     use crate::replicas::enumeration::{agree, enumerated, from_random_parts, inner, uniforms};
     use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::run::Run;
+    use crate::special::real;
 
     #[test]
     fn tuples_and_moments_are_those_of_all_tuples() {
@@ -482,8 +469,7 @@ mod tests {
                 alike += tuple.alike;
                 let joined: Option<Vec<usize>> = (1..=n).map(|i| phases.step(&i, draw(), &mut tuple)).collect();
                 match joined {
-                    #[allow(clippy::cast_precision_loss)] // small
-                    Some(joined) => seen.iter_mut().zip(joined).for_each(|(sum, count)| *sum += count as f64),
+                    Some(joined) => seen.iter_mut().zip(joined).for_each(|(sum, count)| *sum += real(count)),
                     None => given_up += 1.0,
                 }
             }
@@ -511,8 +497,7 @@ mod tests {
                 ways * p.powi(j) * (1.0 - p).powi(3 - j) * (0.5 * f64::from(j * (j - 1)) * square).exp()
             })
             .sum();
-        #[allow(clippy::cast_precision_loss)] // small
-        let log = n as f64 * each.ln();
+        let log = real(n) * each.ln();
         assert!(log > 800.0 && (phases.log_bound() / log - 1.0).abs() < 1e-11, "{} {log}", phases.log_bound());
         let (mut draw, mut tuple) = (uniforms(3), PhasedTuple::default());
         phases.begin((draw(), draw()), &mut tuple);

@@ -10,12 +10,12 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::replicas::multisets::{number_of, Multisets};
 use crate::replicas::stepwise::Bounds;
 use crate::replicas::weighted::Weighted;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The maximum number of multisets.
 const MOST: usize = 1 << 26;
@@ -59,13 +59,10 @@ impl Placed {
     /// [`Run::check`].
     pub(super) fn new(gram: &[f64], error: f64, order: usize, run: &Run) -> Result<Self> {
         let gram: Vec<f64> = gram.iter().map(|entry| (entry + error).next_up()).collect();
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a square
-        let bins = (gram.len() as f64).sqrt().round() as usize;
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
-        #[allow(clippy::cast_precision_loss)] // reported only
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a square
+        let bins = real(gram.len()).sqrt().round() as usize;
         if order < 2 {
-            return domain("order", order as f64, "at least 2");
+            return domain("order", real(order), "at least 2");
         }
         if let Some(&wrong) = gram.iter().find(|entry| !(entry.is_finite() && **entry >= 0.0)) {
             return domain("entry of the Gram matrix", wrong, "finite and at least 0");
@@ -73,8 +70,7 @@ impl Placed {
         if price(bins, order).is_none() {
             return Err(Error::Numerics { reason: "replicas have too many bins" });
         }
-        #[allow(clippy::cast_precision_loss)] // small
-        let pairs = (order * (order - 1) / 2) as f64;
+        let pairs = real(order * (order - 1) / 2);
         let top = pairs * gram.iter().copied().fold(0.0, f64::max);
         if top > MOST_EXPONENT {
             return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
@@ -92,8 +88,7 @@ impl Placed {
             })
             .collect::<Result<_>>()?;
         placed.weighted = Weighted::new(sums, BLOCK, 4 * order);
-        #[allow(clippy::cast_precision_loss)] // counts
-        let constant = order as f64 * libm::log(bins as f64);
+        let constant = real(order) * libm::log(real(bins));
         let total = libm::log(placed.weighted.total());
         placed.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + top + constant + total.abs());
         placed.log_bound = total + top - constant + placed.rounded;
@@ -107,8 +102,7 @@ impl Placed {
         let mut chosen = vec![0; self.order];
         self.multisets.write(first, &mut chosen);
         // The operations are a sum of m² numbers in the exponent, the exponential, and m products and quotients.
-        #[allow(clippy::cast_precision_loss)] // small
-        let order = self.order as f64;
+        let order = real(self.order);
         let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (order * order * (1.0 + self.top) + 2.0 * order + 8.0);
         let mut sum = 0.0;
         (first..self.multisets.count().min(first + BLOCK))
@@ -118,8 +112,7 @@ impl Placed {
                     let row = &self.gram[bin * self.bins..][..self.bins];
                     exponent += chosen[..k].iter().map(|&other| row[other]).sum::<f64>();
                     alike = if k > 0 && chosen[k - 1] == bin { alike + 1.0 } else { 1.0 };
-                    #[allow(clippy::cast_precision_loss)] // small
-                    let placed = (k + 1) as f64;
+                    let placed = real(k + 1);
                     ways *= placed / alike;
                 }
                 sum += ways * libm::exp(exponent) * up;
@@ -145,8 +138,7 @@ impl Bounds for Placed {
     /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: the
     /// amount by which terms and their sums are rounded up.
     fn relative(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // small
-        let (order, raised) = (self.order as f64, self.weighted.raised(4 * self.order));
+        let (order, raised) = (real(self.order), self.weighted.raised(4 * self.order));
         UNIT_ROUNDOFF * (8.0 * (order * order * (1.0 + self.top) + 6.0 * order + 32.0) + raised)
             + 2.0 * self.rounded
             + self.raised
@@ -164,6 +156,7 @@ mod tests {
     use crate::replicas::enumeration::{agree, enumerated, uniforms, Patterns};
     use crate::replicas::stepwise::Bounds;
     use crate::run::Run;
+    use crate::special::real;
 
     #[test]
     fn tuples_and_moments_are_those_of_all_tuples() {
@@ -174,8 +167,7 @@ mod tests {
             (4, 3, vec![1.0, 0.4, 0.0, 0.4, 0.4, 1.0, 0.4, 0.0, 0.0, 0.4, 1.0, 0.4, 0.4, 0.0, 0.4, 1.0]),
             (2, 6, vec![0.8, 0.8, 0.8, 0.8]),
         ] {
-            #[allow(clippy::cast_precision_loss)] // small
-            let weight = 1.0 / bins as f64;
+            let weight = 1.0 / real(bins);
             let one = |bin| (0..bins).map(|other| usize::from(other == bin)).collect();
             let patterns: Patterns = (0..bins).map(|bin| (one(bin), weight)).collect();
             let place = |pattern: &[usize]| pattern.iter().position(|&count| count == 1).expect("somewhere");

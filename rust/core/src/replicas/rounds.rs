@@ -16,12 +16,12 @@
 //! law of m stationary ages, or the free state alone. This is exact if a record's own columns do not overlap (C ≥ 0,
 //! bands ≤ b: then ‖Cx‖² = Σ‖c_i‖², which the law's f assumes).
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::participation::renewal::Renewal;
 use crate::replicas::chain::{Chain, Factors, LEAST};
 use crate::replicas::overlaps::Overlaps;
 use crate::replicas::steps::{Stationary, Steps};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Returns the number of rounds after which λ̄ is used whatever it is.
 pub(super) fn most(law: &Renewal) -> usize {
@@ -49,10 +49,7 @@ fn busy(order: usize, most_busy: Option<usize>) -> Result<usize> {
     match most_busy {
         None => Ok(order),
         Some(most) if (2..order).contains(&most) => Ok(most),
-        #[allow(clippy::cast_precision_loss)] // reported only
-        Some(most) => {
-            Err(Error::Domain { name: "most busy", value: most as f64, allowed: "at least 2, and below the order" })
-        }
+        Some(most) => domain("most busy", real(most), "at least 2, and below the order"),
     }
 }
 
@@ -81,15 +78,13 @@ pub(super) fn of_overlaps(law: &Renewal, overlaps: &Overlaps, order: usize, most
 /// in a term, and one of up to m²/2 inner products; 19m + 40 units come with the other factors of [`factors`], 5.2(m² +
 /// 4m + 8) with [`Chain::slack`] and the operations that it covers. In total fewer than 7.5m² + 40m + 84 + 7m²Br units.
 fn raised(chain: &Chain, overlaps: &Overlaps) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // small
-    let (order, bands) = (chain.order as f64 + 3.0, overlaps.bands() as f64);
+    let (order, bands) = (real(chain.order) + 3.0, real(overlaps.bands()));
     10.0 * UNIT_ROUNDOFF * order * order * (1.0 + bands * overlaps.product(overlaps.bands(), 0))
 }
 
 /// Checks the hypotheses that every chain of b-min-sep sampling needs, and returns the inner products.
 pub(super) fn overlaps(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Overlaps> {
-    #[allow(clippy::cast_precision_loss)] // reported only
-    let domain = |name, value: usize, allowed| Err(Error::Domain { name, value: value as f64, allowed });
+    let domain = |name, value: usize, allowed| domain(name, real(value), allowed);
     if order < 2 {
         return domain("order", order, "at least 2");
     }
@@ -104,8 +99,7 @@ pub(super) fn overlaps(law: &Renewal, coefficients: &[f64], order: usize) -> Res
 
 /// Returns the stationary probabilities of one busy age and of a free replica.
 fn stationary(law: &Renewal) -> Stationary {
-    #[allow(clippy::cast_precision_loss)] // b is below 2^53
-    let total = 1.0 + (law.min_separation as f64 - 1.0) * law.sampling_probability;
+    let total = 1.0 + (real(law.min_separation) - 1.0) * law.sampling_probability;
     // There are three roundings of the total, and one of the quotient.
     let up = 1.0 + 8.0 * UNIT_ROUNDOFF;
     Stationary { busy: law.sampling_probability / total * up, free: 1.0 / total * up }
@@ -127,23 +121,20 @@ fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, ea
     for free in 0..=chain.order {
         let mut ways = 1.0;
         for j in 0..=free {
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let (count, pairs) = (j as f64, (j * j.saturating_sub(1) / 2) as f64);
+            let (count, pairs) = (real(j), real(j * j.saturating_sub(1) / 2));
             // This is a power with a positive integer exponent by multiplication: at most `free` roundings each; the
             // products, the exponent's rounding (u of it) and the ways (2j roundings) are added.
             #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // at most the order
             let powers = (0..j).map(|_| probability).chain((j..free).map(|_| stay)).product::<f64>();
             let exponent = pairs * own * (1.0 + 2.0 * UNIT_ROUNDOFF);
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let slack = 1.0 + 4.0 * (free as f64 + 2.0 * count + 6.0) * UNIT_ROUNDOFF;
+            let slack = 1.0 + 4.0 * (real(free) + 2.0 * count + 6.0) * UNIT_ROUNDOFF;
             // Partial products only fall, so none has lost digits if the last one has not. If it may have, the term is
             // computed from logarithms, which have an error of a few u of their size.
             let possible = stay > 0.0 || j == free;
             let term = if powers > LEAST {
                 ways * powers * exponential(exponent) * slack
             } else {
-                #[allow(clippy::cast_precision_loss)] // at most the order
-                let absent = (free - j) as f64;
+                let absent = real(free - j);
                 let logs =
                     [libm::log(ways), count * libm::log(probability), absent * libm::log1p(-probability), exponent];
                 let size: f64 = logs.iter().map(|log| log.abs()).sum();
@@ -154,8 +145,7 @@ fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, ea
                 (exponential(sum) * slack).max(f64::MIN_POSITIVE)
             };
             joining[free * width + j] = if possible { term } else { 0.0 };
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let following = ways * (free - j) as f64 / (count + 1.0);
+            let following = ways * real(free - j) / (count + 1.0);
             ways = following;
         }
     }

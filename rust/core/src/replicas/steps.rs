@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::replicas::chain::{table, Chain, Factors, Step, CHUNK, LEAST, LOOK, MOST_CHANGE};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// How much of ln Z_m may be given up by not computing every step, unless another value is requested.
 pub const GAP: f64 = 1e-3;
@@ -99,8 +99,7 @@ impl Steps {
             computed += 1;
             exponent += power;
             scale = 2.0_f64.powi(-power);
-            #[allow(clippy::cast_precision_loss)] // steps
-            let left = if ratios { (i - 1 - self.first.len()) as f64 } else { 0.0 };
+            let left = if ratios { real(i - 1 - self.first.len()) } else { 0.0 };
             let (growth, least) = (libm::log(extremes.most), libm::log(extremes.least));
             let settled = left * (growth - least) <= gap || computed >= self.most;
             if left > 0.0 && settled {
@@ -120,8 +119,7 @@ impl Steps {
         };
         let ((most, rounding), (least, other)) = (sum(bulk), sum(least_bulk));
         let lower = match self.raised {
-            #[allow(clippy::cast_precision_loss)] // steps
-            Some(raised) if smallest > LEAST => least - other - above - self.count as f64 * raised,
+            Some(raised) if smallest > LEAST => least - other - above - real(self.count) * raised,
             _ => 0.0,
         };
         Ok(LogMoment { lower: lower.max(0.0), upper: most + rounding, left_out: 0.0, steps: computed })
@@ -146,14 +144,12 @@ impl Steps {
                 Ok(sum)
             })
             .collect::<Result<_>>()?;
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let operations = (CHUNK.min(values.len()) + sums.len() + 4 * chain.order + 8) as f64;
+        let operations = real(CHUNK.min(values.len()) + sums.len() + 4 * chain.order + 8);
         let rounding = operations * UNIT_ROUNDOFF;
         // Probabilities are raised by fewer than 16u each, and their products where they underflow.
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // small
         let underflow = busy.min(free).powi(chain.order as i32) < 1e-300;
-        #[allow(clippy::cast_precision_loss)] // small
-        let above = 6.0 * rounding + 16.0 * chain.order as f64 * UNIT_ROUNDOFF;
+        let above = 6.0 * rounding + 16.0 * real(chain.order) * UNIT_ROUNDOFF;
         Ok((sums.iter().sum::<f64>() * (1.0 + 4.0 * rounding), if underflow { f64::INFINITY } else { above }))
     }
 }

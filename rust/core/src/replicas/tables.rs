@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::replicas::chain::{table, Extremes, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
 use crate::replicas::steps::Steps;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// How much of ln sup ρ may be given up by using one table for all rounds between.
 pub(super) const GAP: f64 = 1e-2;
@@ -187,8 +187,7 @@ impl Tables {
     pub(super) fn log_growth(&self) -> [f64; 2] {
         let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
         let rest = self.steps.count - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
-        #[allow(clippy::cast_precision_loss)] // rounds
-        let rest = rest as f64 * libm::log(self.growth);
+        let rest = real(rest) * libm::log(self.growth);
         [(own - f64::from(TOP)) * std::f64::consts::LN_2, rest]
     }
 
@@ -270,8 +269,7 @@ impl Tables {
             let enough = last_chance || passed >= most;
             let looked = steps.same(i) && (enough || passed % LOOK == 0);
             let extremes = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
-            #[allow(clippy::cast_precision_loss)] // rounds
-            let near = looked && (i as f64) * libm::log(extremes.most / extremes.least) <= GAP;
+            let near = looked && (real(i)) * libm::log(extremes.most / extremes.least) <= GAP;
             if looked && extremes.most.is_finite() && (enough || near) {
                 self.growth = extremes.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 if self.ends.len() < passed {

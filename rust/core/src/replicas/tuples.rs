@@ -44,7 +44,7 @@ use crate::replicas::steps::Stationary;
 use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The number of states in a block; within a block, the start is drawn by looking at each state.
 const BLOCK: usize = 256;
@@ -117,7 +117,6 @@ impl Tuples {
     }
 
     /// Returns m, the number of replicas.
-    #[must_use]
     pub fn order(&self) -> usize {
         self.tables.steps.chain.order
     }
@@ -150,15 +149,12 @@ impl Bounds for Tuples {
     fn relative(&self) -> f64 {
         let chain = &self.tables.steps.chain;
         let least = self.start.as_ref().map_or(1.0, |start| start.busy.min(start.free));
-        #[allow(clippy::cast_precision_loss)]
-        if (chain.order as f64) * libm::log(least) < -650.0 {
+        if (real(chain.order)) * libm::log(least) < -650.0 {
             return f64::INFINITY;
         }
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (n, m, bands, b) =
-            (self.tables.steps.count as f64, chain.order as f64, self.overlaps.bands() as f64, chain.free as f64 + 1.0);
-        #[allow(clippy::cast_precision_loss)]
-        let blocks = (BLOCK + self.start.as_ref().map_or(0, |start| start.cumulative.len())) as f64;
+            (real(self.tables.steps.count), real(chain.order), real(self.overlaps.bands()), real(chain.free) + 1.0);
+        let blocks = real(BLOCK + self.start.as_ref().map_or(0, |start| start.cumulative.len()));
         let largest = self.overlaps.product(self.overlaps.bands(), 0);
         let participations = m * (n / b).ceil();
         let rounds = n * (4.0 * (m * m + 8.0 * m + 20.0) + 16.0 * self.tables.steps.logarithms());
@@ -171,10 +167,8 @@ impl Bounds for Tuples {
     /// In each round at most m + 1 partial sums, each with an error of at most m + 4 units of rounding of the total,
     /// are compared with a multiple of 2⁻⁵² of it; in the first one those of the blocks and of the states of one.
     fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, m) = (self.tables.steps.count as f64, self.tables.steps.chain.order as f64);
-        #[allow(clippy::cast_precision_loss)]
-        let (blocks, block) = (self.start.as_ref().map_or(0, |start| start.cumulative.len()) as f64, BLOCK as f64);
+        let (n, m) = (real(self.tables.steps.count), real(self.tables.steps.chain.order));
+        let (blocks, block) = (real(self.start.as_ref().map_or(0, |start| start.cumulative.len())), real(BLOCK));
         let first = 4.0 * (blocks * (blocks + 8.0) + block * (block + 8.0));
         UNIT_ROUNDOFF * (4.0 * n * (m + 1.0) * (m + 4.0) + first) * (1.0 + 1e-6)
     }
@@ -210,8 +204,7 @@ impl Stepwise for Tuples {
         }
         let (joined, value) = path.choose(chain, &round.at, uniform)?;
         if self.tables.steps.extended && joined > 0 {
-            #[allow(clippy::cast_precision_loss)] // at most the order
-            let many = joined as f64;
+            let many = real(joined);
             path.log_factor -= many * self.missing(round.i, path.kinds());
         }
         path.follow(chain, (joined, value));
@@ -236,8 +229,7 @@ impl Start {
                 Ok(start.sum(chain, block, |number| values[number], &mut sums).last().copied().unwrap_or(0.0))
             })
             .collect::<Result<_>>()?;
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let up = 1.0 + 4.0 * (BLOCK + sums.len() + 4 * chain.order + 8) as f64 * UNIT_ROUNDOFF;
+        let up = 1.0 + 4.0 * real(BLOCK + sums.len() + 4 * chain.order + 8) * UNIT_ROUNDOFF;
         let mut sum = 0.0;
         let cumulative = sums.into_iter().map(|block| {
             sum += block * up;

@@ -1,6 +1,6 @@
 //! Draws numbers with given weights, of which there may be millions: a block first, and then a number within it.
 
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The cumulative sums of the blocks' weights.
 #[derive(Debug)]
@@ -15,8 +15,7 @@ impl Weighted {
     /// for each of these and of `operations`. The rounding errors are accumulated separately (Kahan), so that every sum
     /// has an error of less than 4u of the total.
     pub(super) fn new(sums: Vec<f64>, block: usize, operations: usize) -> Self {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (block + operations + 16) as f64;
+        let up = 1.0 + 4.0 * UNIT_ROUNDOFF * real(block + operations + 16);
         let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
         let cumulative = sums.into_iter().map(|own| {
             let more = own * up - lost;
@@ -35,8 +34,7 @@ impl Weighted {
 
     /// Returns, in units of rounding, how much the total may be above the exact one.
     pub(super) fn raised(&self, operations: usize) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let terms = (self.block + operations + 16) as f64;
+        let terms = real(self.block + operations + 16);
         8.0 * terms
     }
 
@@ -52,8 +50,7 @@ impl Weighted {
     /// Returns a bound on the total variation of the drawn law, in units of rounding: at each block the errors of a
     /// sum, a product and the grid of a uniform number, and at each number of one as many roundings as a sum has terms.
     pub(super) fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (blocks, block) = (self.cumulative.len() as f64, self.block as f64);
+        let (blocks, block) = (real(self.cumulative.len()), real(self.block));
         16.0 * blocks + 4.0 * block * (block + 8.0)
     }
 }

@@ -9,6 +9,7 @@ use crate::pair::substitution::{displaced, Change};
 use crate::pair::Profile;
 use crate::pld::{answer, Answer, Query, Round};
 use crate::run::Run;
+use crate::special::real;
 use proptest::prelude::*;
 
 fn ask(profile: impl Profile + 'static, count: u64, query: Query, tolerance: f64) -> Answer {
@@ -27,8 +28,7 @@ fn gaussian_goldens() {
         let (mu, delta, epsilon) = (number("mu"), number("delta"), number("epsilon"));
         for count in [1_u64, 4, 10_000] {
             // μ/√n is taken for counts with an exact root, so that the composition has exactly this μ up to rounding.
-            #[allow(clippy::cast_precision_loss)] // small
-            let sigma = (count as f64).sqrt() / mu;
+            let sigma = real(count).sqrt() / mu;
             let profile = MixturePair::gaussian(1.0, sigma).expect("valid");
             let found = ask(profile, count, Query::Epsilon(delta), 1e-3);
             // σ is rounded, so ε moves by at most a few units in the last place of 1/σ times |dε/dμ|.

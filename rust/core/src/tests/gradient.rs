@@ -1,11 +1,11 @@
 //! Derivatives of the estimate of δ, compared with central differences of the same samples, on any number of threads.
 
 use crate::error::Error;
-use crate::montecarlo::family::Mechanism;
 use crate::montecarlo::gradients::estimates::{GradientEstimate, GradientJob};
 use crate::montecarlo::gradients::gradient::simulate_gradient;
 use crate::montecarlo::kernels::bins::BinsKernel;
 use crate::montecarlo::kernels::renewal::RenewalKernel;
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::Component;
 use crate::montecarlo::stream::StreamKey;
 use crate::montecarlo::weight_bounds::Direction;

@@ -3,9 +3,9 @@
 use crate::error::Error;
 use crate::montecarlo::claims::betting::BetTable;
 use crate::montecarlo::claims::histogram::Edges;
-use crate::montecarlo::family::Mechanism;
 use crate::montecarlo::kernels::bins::BinsKernel;
 use crate::montecarlo::kernels::renewal::RenewalKernel;
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::drawn::{weight_bounds_of, Part};
 use crate::montecarlo::simulate::{probe, simulate, Job};
 use crate::montecarlo::stream::StreamKey;

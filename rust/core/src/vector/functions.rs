@@ -37,14 +37,12 @@ pub const EXP_RANGE: f64 = 700.0;
 /// * Source: x = k·ln 2 + r with |r| ≤ 0.347; the Taylor polynomial of degree 12 misses e^r by at most
 ///   r¹³/13!·e^{|r|} < 2.4e-16 relative to e^r ≥ 0.707, and its evaluation adds about one rounding.
 #[inline(always)]
-#[must_use]
 pub fn exp<V: Vector>(x: V) -> V {
     exp_in_range(x.max(V::splat(-EXP_RANGE)).min(V::splat(EXP_RANGE)))
 }
 
 /// Returns [`exp`] of arguments that are known to be within ±[`EXP_RANGE`], or whose result does not matter.
 #[inline(always)]
-#[must_use]
 pub fn exp_in_range<V: Vector>(x: V) -> V {
     let magic = V::splat(MAGIC);
     let shifted = x.mul_add(V::splat(std::f64::consts::LOG2_E), magic);
@@ -92,7 +90,6 @@ const HALF_ROOT: u64 = 0x3fe6_a09e_667f_3bcd;
 /// * Source: x = 2^k·m, ln m = 2 artanh((m − 1)/(m + 1)); the odd series up to the 23rd power misses by less than 2e-17
 ///   relative.
 #[inline(always)]
-#[must_use]
 pub fn ln<V: Vector>(x: V) -> V {
     let bits = x.bits();
     // This is the exponent that leaves a mantissa in [√½, √2), by integer arithmetic on the ordered bit patterns.
@@ -138,7 +135,6 @@ const COSINE: [f64; 8] = [
 ///
 /// * Precision: absolute error at most 3u each; the first omitted terms are below 5e-17.
 #[inline(always)]
-#[must_use]
 pub fn sin_cos<V: Vector>(t: V) -> (V, V) {
     let square = t.mul(t);
     let sine = polynomial(square, &SINE).mul(square).mul_add(t, t);
@@ -148,7 +144,6 @@ pub fn sin_cos<V: Vector>(t: V) -> (V, V) {
 
 /// Returns a number in [1, 2) with the upper 52 of these bits.
 #[inline(always)]
-#[must_use]
 pub fn unit<V: Vector>(bits: V::Bits) -> V {
     V::from_bits(V::or(V::shr::<12>(bits), V::splat_bits(0x3ff0_0000_0000_0000)))
 }
@@ -158,7 +153,6 @@ pub fn unit<V: Vector>(bits: V::Bits) -> V {
 /// The angle is within an eighth of a turn on either side of 0, given by the upper 52 bits in steps of 2⁻⁵⁴ turns. The
 /// lowest three bits swap the two coordinates and choose their signs, which makes the direction uniform on the circle.
 #[inline(always)]
-#[must_use]
 pub fn on_circle<V: Vector>(radius: V, bits: V::Bits) -> (V, V) {
     // `unit` − 1.5 is in [−½, ½); times π/2 it is in [−π/4, π/4).
     let angle = unit::<V>(bits).sub(V::splat(1.5)).mul(V::splat(std::f64::consts::FRAC_PI_2));

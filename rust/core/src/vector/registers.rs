@@ -24,7 +24,6 @@ pub struct Lanes(pub [f64; LANES]);
 pub struct BitLanes(pub [u64; LANES]);
 
 /// Returns lanes that all hold `value`.
-#[must_use]
 pub const fn splat(value: f64) -> Lanes {
     Lanes([value; LANES])
 }
@@ -167,7 +166,6 @@ pub fn with_instruction_set<W: Vectored>(name: &str, work: W) -> Option<W::Outpu
 }
 
 /// Returns the names of the copies that this processor can run; the first one is the default.
-#[must_use]
 pub fn instruction_sets() -> Vec<&'static str> {
     let mut names = Vec::new();
     #[cfg(target_arch = "x86_64")]

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::claims::betting::ShardSums;
 use crate::montecarlo::family::Family;
 use crate::montecarlo::kernels::posterior::Posterior;
@@ -49,7 +49,7 @@ use crate::montecarlo::source::{Random, RenewalProposal};
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR, SHARD};
 use crate::montecarlo::tilt::{shift, statistic};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::functions::ln;
 use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
@@ -134,7 +134,7 @@ impl AddedMean {
     pub fn new(kernel: &Arc<RenewalKernel>, size: f64) -> Result<Self> {
         let law = kernel.law();
         if !(size > 0.0 && size < 1e6) || law.records() != 1 {
-            return Err(Error::Domain { name: "tilt", value: -size, allowed: "negative, of single records" });
+            return domain("tilt", -size, "negative, of single records");
         }
         let shift: Vec<f64> = kernel.tilt_base().unwrap_or_default().mean.iter().map(|m| size * m).collect();
         let square = shift.iter().map(|x| x * x).sum();
@@ -156,14 +156,12 @@ impl AddedMean {
     }
 
     /// Returns the limits for this λ > 0 and this moment at this ε.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
     pub fn limits(&self, exponent: f64, moment: Moment, epsilon: f64) -> Limits {
         let (kernel, lambda, k) = (&self.kernel, exponent, moment.number());
-        let (n, bands) = (self.shift.len() as f64, kernel.coefficients.len() as f64);
+        let (n, bands) = (real(self.shift.len()), real(kernel.coefficients.len()));
         let (largest, lipschitz) = (kernel.largest_mean(), kernel.lipschitz());
         let squares = (n + 8.0) * UNIT_ROUNDOFF;
-        let longest = (kernel.law().most_participations() as f64 * kernel.law().squares[0]).sqrt() * (1.0 + 1e-9);
+        let longest = (real(kernel.law().most_participations()) * kernel.law().squares[0]).sqrt() * (1.0 + 1e-9);
         let length = k * self.square.sqrt() * (1.0 + 2.0 * squares);
         let half = 0.5 * ((lambda * longest).powi(2) + length * length) * (1.0 + 1e-9);
         let sum = lambda * lipschitz + k * self.shift.iter().sum::<f64>() * (1.0 + 2.0 * squares);
@@ -293,15 +291,15 @@ pub fn simulate(
 ) -> Result<Vec<Vec<ShardSums>>> {
     for table in tables {
         if !(table.exponent > 0.0 && table.exponent.is_finite()) {
-            return Err(Error::Domain { name: "exponent", value: table.exponent, allowed: "positive" });
+            return domain("exponent", table.exponent, "positive");
         }
         if !table.bets.is_empty() && table.most < mean.limits(table.exponent, table.moment, 0.0).most {
-            return Err(Error::Domain { name: "largest value", value: table.most, allowed: "at least what D may be" });
+            return domain("largest value", table.most, "at least what D may be");
         }
         for &(threshold, fraction) in &table.bets {
             if !(fraction >= 0.0 && fraction * (table.most - threshold) < 1.0 && threshold.is_finite()) {
                 let allowed = "at least 0, and less than 1/(largest value − threshold)";
-                return Err(Error::Domain { name: "betting fraction", value: fraction, allowed });
+                return domain("betting fraction", fraction, allowed);
             }
         }
     }
@@ -395,8 +393,7 @@ mod tests {
                     let sums = simulate(&mean, &[table, held], key, 0, 16, &Run::default()).expect("valid");
                     // The limits cut off no sample.
                     assert!(sums.iter().all(|shard| shard[0] == shard[1]));
-                    #[allow(clippy::cast_precision_loss)] // few
-                    let count = (16 * SHARD) as f64;
+                    let count = real(16 * SHARD);
                     let value = sums.iter().map(|shard| shard[0].value).sum::<f64>() / count;
                     let square = sums.iter().map(|shard| shard[0].square).sum::<f64>() / count;
                     let spread = ((square - value * value).max(0.0) / count).sqrt();
@@ -438,8 +435,7 @@ mod tests {
                     let tables = [table(f64::INFINITY), table(limits.most)];
                     let sums = simulate(&mean, &tables, key, 0, 16, &Run::default()).expect("valid");
                     assert!(sums.iter().all(|shard| shard[0] == shard[1]));
-                    #[allow(clippy::cast_precision_loss)] // few
-                    let count = (16 * SHARD) as f64;
+                    let count = real(16 * SHARD);
                     let value = sums.iter().map(|shard| shard[0].value).sum::<f64>() / count;
                     let second = sums.iter().map(|shard| shard[0].square).sum::<f64>() / count;
                     let spread = ((second - value * value).max(0.0) / count).sqrt();

@@ -12,7 +12,7 @@
 //! is read off the profile, from above for λ > 0 and from below for λ < 0 (see [`crate::montecarlo::value`]), without
 //! the curve's tail mass; the claim is then about the remainder.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::Ratios;
 use crate::montecarlo::value::{Bound, Curve};
 use crate::vector::functions::{exp, ln};
@@ -32,7 +32,6 @@ pub struct BetTable {
 impl BetTable {
     /// Returns the loss up to which a sample has V = 0 at every ε of these tables, even when it is rounded up; −∞ with
     /// a composed profile.
-    #[must_use]
     pub fn least(tables: &[Self], error: f64, curve: Option<&Curve>) -> f64 {
         if curve.is_some() {
             return f64::NEG_INFINITY;
@@ -49,7 +48,7 @@ impl BetTable {
     /// [`Error::Domain`] for an ε that is not finite, and for a bet that could lose more than its wealth.
     pub fn check(&self) -> Result<()> {
         if !self.epsilon.is_finite() {
-            return Err(Error::Domain { name: "epsilon", value: self.epsilon, allowed: "finite" });
+            return domain("epsilon", self.epsilon, "finite");
         }
         for &(threshold, fraction) in &self.bets {
             let safe = if fraction >= 0.0 {
@@ -60,7 +59,7 @@ impl BetTable {
             // λ(t − V) must stay above −1: for λ > 0 at V = c, for λ < 0 at V = 0, where λ(t − V) = λt.
             if !(safe && fraction.is_finite() && threshold.is_finite() && threshold >= 0.0) {
                 let allowed = "less than 1/(weight bound − threshold), and greater than −1/threshold";
-                return Err(Error::Domain { name: "betting fraction", value: fraction, allowed });
+                return domain("betting fraction", fraction, allowed);
             }
         }
         Ok(())
@@ -88,7 +87,6 @@ pub struct Running {
 
 impl Running {
     /// Creates sums of no samples.
-    #[must_use]
     pub fn new(table: &BetTable) -> Self {
         Self { wealth: vec![splat(0.0); table.bets.len()], value: splat(0.0), square: splat(0.0) }
     }
@@ -126,7 +124,6 @@ impl Running {
     }
 
     /// Returns the sums over lanes, in the order of the lanes.
-    #[must_use]
     pub fn finish(&self) -> ShardSums {
         ShardSums {
             log_wealth: self.wealth.iter().map(|lanes| lanes.0.iter().sum()).collect(),
@@ -150,7 +147,6 @@ pub struct Sides<'a> {
 impl<'a> Sides<'a> {
     /// Assigns the roles: P against Q, or Q against P for `add`.
     #[inline(always)]
-    #[must_use]
     pub fn of(ratios: &'a Ratios, add: bool) -> Self {
         let (numerator, denominator) =
             if add { (&ratios.mirrored, &ratios.mixture) } else { (&ratios.mixture, &ratios.mirrored) };
@@ -159,7 +155,6 @@ impl<'a> Sides<'a> {
 
     /// Returns the weight of the samples and their loss.
     #[inline(always)]
-    #[must_use]
     pub fn weighed<V: Vector>(&self) -> (V, V) {
         let numerator = V::load(self.numerator);
         (exp(numerator.sub(V::load(self.proposal))), numerator.sub(V::load(self.denominator)))

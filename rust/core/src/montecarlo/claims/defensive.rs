@@ -40,7 +40,8 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums};
-use crate::montecarlo::family::{Mechanism, Statistic};
+use crate::montecarlo::family::Statistic;
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::{Component, Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::proposals::drawn::{weight_bounds_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
@@ -48,7 +49,7 @@ use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::weight_bounds::{Direction, WeightBounds};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::{with_vectors, Vector, Vectored};
 
 /// Bets to compute on samples of a mixture.
@@ -102,8 +103,7 @@ impl Mixture {
             }
         }
         // This is a sum of K positive terms, where the terms and the inverse are rounded a few times.
-        #[allow(clippy::cast_precision_loss)] // at most 128
-        let terms = self.components.len() as f64;
+        let terms = real(self.components.len());
         let rounding = self.rounding()?;
         let up = (1.0 + UNIT_ROUNDOFF * (terms + 8.0)) * (1.0 + 4.0 * rounding);
         let (weight_bound, factor) = (up / known.value, up / known.factor);
@@ -120,8 +120,7 @@ impl Mixture {
     /// # Errors
     /// As [`Mixture::prepared`].
     pub fn rounding(&self) -> Result<f64> {
-        #[allow(clippy::cast_precision_loss)] // at most 128
-        let weight = UNIT_ROUNDOFF * (4.0 * self.components.len() as f64 + 32.0);
+        let weight = UNIT_ROUNDOFF * (4.0 * real(self.components.len()) + 32.0);
         let parts: f64 = self.shares()?.into_iter().map(|(share, runs)| runs * share.rounding).sum();
         Ok((weight + parts) * (1.0 + 1e-9))
     }
@@ -219,8 +218,7 @@ fn tilt(
 ) -> (f64, f64, f64) {
     let tilted = mechanism.tilted(base, theta, add);
     let coordinate = mechanism.coordinate_error(if add { 0.0 } else { 1.0 }, mechanism.displacement(base, theta));
-    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-    let terms = base.overlap.len() as f64 + 8.0;
+    let terms = real(base.overlap.len()) + 8.0;
     let size = theta.abs() * statistic.size + tilted.norm.abs();
     let rounding = theta.abs() * statistic.error
         + 2.0 * UNIT_ROUNDOFF * terms * theta * theta * base.square

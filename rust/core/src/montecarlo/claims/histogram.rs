@@ -7,6 +7,7 @@
 //! of its bin the sum can only grow, and to the lower edge only shrink.
 
 use crate::montecarlo::value::{Bound, Curve};
+use crate::special::real;
 
 /// Bins of a histogram; the first also holds everything below, the last everything above (its upper edge is ∞).
 pub const BINS: usize = 4096;
@@ -48,7 +49,6 @@ pub struct Moments {
 
 impl Histogram {
     /// Creates an empty histogram.
-    #[must_use]
     pub fn new(edges: Edges) -> Self {
         Self { edges, samples: 0, counts: vec![0; BINS], weights: vec![0.0; BINS], squares: vec![0.0; BINS] }
     }
@@ -60,7 +60,7 @@ impl Histogram {
         let place = (loss - self.edges.lowest) / self.edges.width;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         // clamped to the bins
-        let bin = place.clamp(0.0, (BINS - 1) as f64) as usize;
+        let bin = place.clamp(0.0, real(BINS - 1)) as usize;
         self.counts[bin] += 1;
         self.weights[bin] += weight;
         self.squares[bin] += weight * weight;
@@ -78,17 +78,11 @@ impl Histogram {
     }
 
     /// Returns the moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's tail mass.
-    #[must_use]
     pub fn moments(&self, epsilon: f64, curve: Option<&Curve>) -> Moments {
-        #[allow(clippy::cast_precision_loss)] // fewer than 2^53 samples
-        let (samples, mut sums) =
-            (self.samples as f64, Moments { mean_above: 0.0, mean_below: 0.0, square_above: 0.0 });
+        let (samples, mut sums) = (real(self.samples), Moments { mean_above: 0.0, mean_below: 0.0, square_above: 0.0 });
         for k in 0..BINS {
-            #[allow(clippy::cast_precision_loss)] // at most 4096
-            let (lower, upper) = (
-                self.edges.lowest + k as f64 * self.edges.width,
-                self.edges.lowest + (k + 1) as f64 * self.edges.width,
-            );
+            let (lower, upper) =
+                (self.edges.lowest + real(k) * self.edges.width, self.edges.lowest + real(k + 1) * self.edges.width);
             let share = |loss: f64, bound: Bound| match curve {
                 Some(curve) => curve.single(bound, epsilon - loss),
                 None => (-(epsilon - loss).exp_m1()).max(0.0),

@@ -43,7 +43,7 @@ use crate::montecarlo::family::Family;
 use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::tilt::TiltBase;
 use crate::replicas::overlaps::Overlaps;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// The values of κ that are tried.
 const RATES: [f64; 3] = [12.0, 16.0, 24.0];
@@ -67,12 +67,10 @@ pub struct AddedBounds {
 /// * Guarantee: upper bounds; infinite where ln f is not nearly linear, for mechanisms that
 ///   [`crate::montecarlo::family::Mechanism::of_single_records`] does not return, and beyond [`MOST_PAIRS`] = nb².
 /// * Cost: some 50nb² operations, and very few for each ε.
-#[must_use]
 pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<AddedBounds> {
     let none = vec![AddedBounds { log_square: f64::INFINITY, log_delta: f64::INFINITY }; epsilons.len()];
     let size = -tilt;
-    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-    let work = kernel.law().iterations() as f64 * (kernel.law().min_separation as f64).powi(2);
+    let work = real(kernel.law().iterations()) * real(kernel.law().min_separation).powi(2);
     let single = kernel.law().records() == 1 && !kernel.law().phased;
     if !(size > 0.0 && size.is_finite() && single && work <= MOST_PAIRS) {
         return none;
@@ -96,8 +94,7 @@ impl Linear {
         let (scale, square) = (self.scale, base.square);
         let theta = size / scale;
         // Each term includes its error; ‖d‖² = size²‖m̄‖² is rounded by a few u in addition to the sum of n squares.
-        #[allow(clippy::cast_precision_loss)] // rounds
-        let squares = (base.mean.len() as f64 + 8.0) * UNIT_ROUNDOFF;
+        let squares = (real(base.mean.len()) + 8.0) * UNIT_ROUNDOFF;
         let total = |terms: &[f64]| {
             let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
             terms.iter().sum::<f64>() + 32.0 * UNIT_ROUNDOFF * (1.0 + sizes)
@@ -127,9 +124,8 @@ impl Linear {
 
     fn new(kernel: &RenewalKernel, base: &TiltBase, overlaps: &Overlaps, size: f64) -> Option<Self> {
         let law = kernel.law();
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (n, most, bands) =
-            (law.iterations() as f64, law.most_participations() as f64, kernel.coefficients.len() as f64);
+            (real(law.iterations()), real(law.most_participations()), real(kernel.coefficients.len()));
         let largest = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
         // This finds the a at which the patterns' mean is as long as a·m̄.
         let mut scale = 1.0;
@@ -164,8 +160,7 @@ impl Linear {
                 let own = single.abs() * base.overlap_error
                     + 6.0 * UNIT_ROUNDOFF * largest(&exponents.iter().map(|x| x.abs()).collect::<Vec<_>>());
                 let both = rate * overlaps.product(overlaps.bands(), 0) * (4.0 * bands + 16.0) * UNIT_ROUNDOFF;
-                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-                let starts = if law.warm { 2.0 * (law.min_separation as f64).powi(2) } else { 0.0 };
+                let starts = if law.warm { 2.0 * real(law.min_separation).powi(2) } else { 0.0 };
                 let rounding = (24.0 * n + starts) * UNIT_ROUNDOFF + 2.0 * most * (own + both) + 2.0 * relative;
                 let terms = [log, -2.0 * log_sum, sign * rate * length];
                 let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
@@ -244,8 +239,7 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
         std::mem::swap(&mut values, &mut before);
     }
     let sum = if law.warm {
-        #[allow(clippy::cast_precision_loss)] // b is below 2^53
-        let total = 1.0 + free as f64 * p;
+        let total = 1.0 + real(free) * p;
         let start = |age: usize| if age == free { 1.0 / total } else { p / total };
         (0..b * b).map(|state| start(state / b) * start(state % b) * values[state]).sum::<f64>()
     } else {

@@ -29,7 +29,7 @@
 //! None of these numbers is a bound. Derivatives have no values for single samples: their standard errors come from the
 //! spread between shards, which are identically distributed.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::{Family, Kernel};
 use crate::montecarlo::gradients::estimates::{
     estimate, in_order, merge, spread, value, Estimate, GradientEstimate, GradientJob, Moments,
@@ -40,7 +40,7 @@ use crate::montecarlo::stream::Stream;
 use crate::montecarlo::tilt::{cumulative, shift};
 use crate::montecarlo::weight_bounds::Direction;
 use crate::run::Run;
-use crate::special::log_sum_exp;
+use crate::special::{log_sum_exp, real};
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
@@ -83,7 +83,6 @@ type Left = (Vec<Moments>, Vec<f64>);
 ///
 /// # Errors
 /// [`Error::Domain`] for proposals that the origin refuses; [`Error::Cancelled`]; [`Error::TimeLimit`].
-#[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn simulate(
     job: &GradientJob,
     (kernel, origin): (&BinsKernel, &BinsKernel),
@@ -109,7 +108,7 @@ pub(super) fn simulate(
         }
     })?;
     let gradient = estimate(&moments);
-    let all = gradient.samples as f64;
+    let all = real(gradient.samples);
     let derivative = |[sum, square, _]: &[f64; 3]| Estimate {
         value: sum / all,
         standard_error: spread(count, *sum, *sum, *square).max(0.0).sqrt() / all,
@@ -139,7 +138,7 @@ impl<'a> Setting<'a> {
                 Component::Scaled(parameters, mean_scale) => {
                     let [only] = parameters[..] else {
                         let name = "parameters of a proposal";
-                        return Err(Error::Domain { name, value: f64::NAN, allowed: "one for the only mechanism" });
+                        return domain(name, f64::NAN, "one for the only mechanism");
                     };
                     (0.0, *mean_scale, origin.proposal(only, *mean_scale)?.law.log_weights)
                 }

@@ -1,9 +1,10 @@
 //! Estimates of δ and its derivatives from shards: what those of rounds and of bins have in common.
 
+use crate::special::real;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::montecarlo::family::Mechanism;
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::Component;
 use crate::montecarlo::stream::StreamKey;
 use crate::montecarlo::weight_bounds::Direction;
@@ -138,9 +139,8 @@ pub(super) fn merge(components: &mut [Moments], shard: &[Moments]) {
 }
 
 /// Returns n/(n − 1) times Σ (a − ā)(b − b̄) of n pairs, from their sums: n times their covariance.
-#[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
-    let n = n as f64;
+    let n = real(n);
     if n > 1.0 {
         (product - one * other / n) * n / (n - 1.0)
     } else {
@@ -150,10 +150,9 @@ pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
 
 /// Returns δ and σ·∂δ/∂σ, without derivatives: means over all samples, with fixed shares of each component, so that the
 /// variance of a mean is Σ_k n_k var_k/n².
-#[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn estimate(components: &[Moments]) -> GradientEstimate {
     let samples: u64 = components.iter().map(|one| one.drawn).sum();
-    let all = samples as f64;
+    let all = real(samples);
     let of = |sums: &dyn Fn(&Moments) -> [f64; 2]| stratified(components, all, sums);
     let [value, square] = components.iter().fold([0.0; 2], |sum, one| [sum[0] + one.value[0], sum[1] + one.value[1]]);
     GradientEstimate {
@@ -167,7 +166,6 @@ pub(super) fn estimate(components: &[Moments]) -> GradientEstimate {
 }
 
 /// Returns the mean over all samples, and its standard error, from the sums of each component.
-#[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn stratified(components: &[Moments], all: f64, sums: &dyn Fn(&Moments) -> [f64; 2]) -> Estimate {
     let (mut total, mut variance) = (0.0, 0.0);
     for one in components {

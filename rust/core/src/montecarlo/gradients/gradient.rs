@@ -35,9 +35,10 @@
 //! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section
 //! VII.3).
 
+use crate::special::real;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::montecarlo::gradients::bins_gradient;
 use crate::montecarlo::gradients::estimates::{
     estimate, in_order, merge, spread, stratified, sum, value, GradientEstimate, GradientJob, Moments,
@@ -61,19 +62,18 @@ use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 /// [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -> Result<GradientEstimate> {
     if !job.epsilon.is_finite() {
-        return Err(Error::Domain { name: "epsilon", value: job.epsilon, allowed: "finite" });
+        return domain("epsilon", job.epsilon, "finite");
     }
     if job.direction == Direction::Replace {
         return Err(Error::Numerics { reason: "gradients are of the directions remove and add" });
     }
     if count == 0 {
-        return Err(Error::Domain { name: "shards", value: 0.0, allowed: "at least 1" });
+        return domain("shards", 0.0, "at least 1");
     }
     let (own, other) = (job.mechanism.outcome_length(), job.origin.outcome_length());
     if own != other {
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let value = other as f64;
-        return Err(Error::Domain { name: "rounds (bins) of the samples", value, allowed: "those of the mechanism" });
+        let value = real(other);
+        return domain("rounds (bins) of the samples", value, "those of the mechanism");
     }
     // This is used also for bins, whose components have the same form.
     let mixture =
@@ -112,10 +112,9 @@ impl Rounds<'_> {
         vec![none; self.job.components.len()]
     }
 
-    #[allow(clippy::cast_precision_loss)] // far below 2^53
     fn estimate(&self, components: &[Moments]) -> GradientEstimate {
         let gradient = estimate(components);
-        let all = gradient.samples as f64;
+        let all = real(gradient.samples);
         let bands = 0..self.kernel.coefficients.len();
         let covariance = |j: usize| {
             let each =

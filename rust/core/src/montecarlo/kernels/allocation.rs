@@ -23,13 +23,13 @@
 //! used. Otherwise Σ ln(1 + ζZ_i) has t terms, each with an error of 8u, and is at most 4k(A + 2) if Σ q_i ≤ 2k: terms
 //! with q ≤ ½ are at most 2q ln 2, and there are at most 4k other terms, each at most A + 1.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
 use crate::montecarlo::source::{check_mean_scale, draw_noise};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::replicas::drawn::Participations;
-use crate::special::{Approximation, UNIT_ROUNDOFF};
+use crate::special::{real, Approximation, UNIT_ROUNDOFF};
 use crate::vector::functions::{exp, ln, EXP_RANGE};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
@@ -77,29 +77,23 @@ impl AllocationKernel {
     /// # Errors
     /// [`Error::Domain`] for another k, and for 1/σ that is not finite and positive.
     pub fn new(rounds: usize, taken: usize, unit: f64) -> Result<Self> {
-        #[allow(clippy::cast_precision_loss)] // reported only
         if taken == 0 || taken >= rounds {
             let allowed = "at least 1 and less than the number of rounds";
-            return Err(Error::Domain { name: "participations", value: taken as f64, allowed });
+            return domain("participations", real(taken), allowed);
         }
         if !(unit.is_finite() && unit > 0.0) {
-            return Err(Error::Domain { name: "1/σ", value: unit, allowed: "finite and greater than 0" });
+            return domain("1/σ", unit, "finite and greater than 0");
         }
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let log_ways = (0..taken).map(|j| ((rounds - j) as f64 / (taken - j) as f64).ln()).sum();
+        let log_ways = (0..taken).map(|j| (real(rounds - j) / real(taken - j)).ln()).sum();
         Ok(Self { rounds, taken, unit, log_ways })
     }
 
     fn rounds(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let rounds = self.rounds as f64;
-        rounds
+        real(self.rounds)
     }
 
     fn taken(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let taken = self.taken as f64;
-        taken
+        real(self.taken)
     }
 
     /// Returns a bound on |κy_i/σ + ln ζ|, for samples whose means are at most `means` times those of participations.
@@ -121,8 +115,7 @@ impl AllocationKernel {
         for (row, rounds) in scratch.rows.iter_mut().zip((1..=self.rounds).rev()) {
             drawing.uniform().store(&mut uniform);
             for lane in 0..LANES {
-                #[allow(clippy::cast_precision_loss)] // far below 2^53
-                if uniform[lane] * rounds as f64 <= left[lane] as f64 {
+                if uniform[lane] * real(rounds) <= real(left[lane]) {
                     left[lane] -= 1;
                     row[lane] = mean_scale.mul_add(self.unit, row[lane]);
                 }
@@ -450,6 +443,7 @@ mod tests {
     use crate::montecarlo::family::{Family, Kernel};
     use crate::montecarlo::weight_bounds::Direction;
     use crate::replicas::enumeration::uniforms;
+    use crate::special::real;
     use crate::vector::Portable;
 
     /// Returns ln of the likelihood ratio over all subsets; terms are added from the least on.
@@ -459,8 +453,7 @@ mod tests {
             .map(|mask| (0..rounds).filter(|i| mask >> i & 1 == 1).map(|i| unit * outcome[i] - 0.5 * unit * unit).sum())
             .collect();
         logs.sort_by(f64::total_cmp);
-        #[allow(clippy::cast_precision_loss)] // small
-        let count = logs.len() as f64;
+        let count = real(logs.len());
         crate::special::log_sum_exp(logs.into_iter()) - count.ln()
     }
 

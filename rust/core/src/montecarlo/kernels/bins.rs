@@ -10,7 +10,7 @@
 //! further coordinates appended, and releasing more coordinates cannot lower a hockey stick. Everything else is
 //! computed from L.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::{
     DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Statistic, Weighed,
 };
@@ -20,7 +20,7 @@ use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::bins::Bins;
 use crate::replicas::drawn::Participations;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
@@ -56,7 +56,6 @@ pub struct BinsProposal {
 
 impl BinsProposal {
     /// Creates a proposal.
-    #[must_use]
     pub fn new(law: Bins, mean_scale: f64) -> Self {
         let mut sum = 0.0;
         let cumulative = law
@@ -95,12 +94,10 @@ impl BinsKernel {
     /// # Errors
     /// [`Error::Domain`] for a matrix that is not square, finite, symmetric and positive semidefinite up to rounding.
     pub fn new(gram: &[f64], inner: usize) -> Result<Self> {
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         // at most a few thousand bins
-        let bins = (gram.len() as f64).sqrt() as usize;
-        #[allow(clippy::cast_precision_loss)] // reported, and far below 2^53
-        let (entries, size, inner) = (gram.len() as f64, bins as f64, inner as f64);
+        let bins = real(gram.len()).sqrt() as usize;
+        let (entries, size, inner) = (real(gram.len()), real(bins), real(inner));
         if bins == 0 || bins * bins != gram.len() {
             return domain("entries of the Gram matrix", entries, "a square number");
         }
@@ -177,13 +174,11 @@ impl BinsKernel {
     }
 
     /// Returns the law of the bins.
-    #[must_use]
     pub fn law(&self) -> &Bins {
         &self.law
     }
 
     /// Returns T + 16 times a bound on |v_t| for such samples; u times the result bounds the error of v_t.
-    #[must_use]
     pub fn products(&self, means: f64) -> f64 {
         self.rounding_scale * (1.0 + means)
     }
@@ -275,7 +270,6 @@ impl BinsKernel {
 
     /// Returns the log densities of eight samples whose v is in `scratch`; the proposal's is that of plain sampling.
     #[inline(always)]
-    #[must_use]
     pub fn ratios<V: Vector>(&self, mirrored: bool, scratch: &BinsScratch) -> Ratios {
         let mixture = log_sum::<V>(scratch, 1.0, &self.constants);
         let mirrored = if mirrored { log_sum::<V>(scratch, -1.0, &self.constants) } else { splat(0.0) };
@@ -287,8 +281,7 @@ impl Family for BinsKernel {
     fn participations(&self) -> Option<Participations<'_>> {
         let bins = self.law.squares.len();
         // The error is of sums of T products, none larger than the largest square.
-        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-        let error = 2.0 * UNIT_ROUNDOFF * (bins as f64 + 8.0);
+        let error = 2.0 * UNIT_ROUNDOFF * (real(bins) + 8.0);
         Some(Participations::Bins { gram: &self.gram, bins, error })
     }
 
@@ -298,8 +291,7 @@ impl Family for BinsKernel {
 
     /// (T + 16)·u times the sizes of the products, for the scaled exponents, and 2T u for the sum.
     fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-        let bins = self.law.squares.len() as f64;
+        let bins = real(self.law.squares.len());
         let scale = 1.0 + mean_scale.abs();
         UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
     }

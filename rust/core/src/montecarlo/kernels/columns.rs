@@ -3,10 +3,10 @@
 //! C is lower-triangular and non-negative, given by its whole first column (Toeplitz), by a few running sums (BLT), or
 //! entry by entry. Two products are computed for eight samples side by side: Cx for participation patterns x, and Cᵀy.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::kernels::correlate::Correlator;
 use crate::participation::separated::{best_sum, dense_gram, toeplitz_gram, GramBounds};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The largest number of buffers of a BLT.
@@ -65,10 +65,8 @@ impl Columns {
         iterations: usize,
         min_separation: usize,
     ) -> Result<Self> {
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         if scales.len() != decays.len() || scales.len() > MOST_BUFFERS {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            return domain("buffers", scales.len() as f64, "at most 64, a scale and a decay for each");
+            return domain("buffers", real(scales.len()), "at most 64, a scale and a decay for each");
         }
         if let Some(&wrong) = scales.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
             return domain("scale", wrong, "finite and at least 0");
@@ -93,7 +91,7 @@ impl Columns {
     fn of_first_column(form: Form, coefficients: &[f64], min_separation: usize) -> Result<Self> {
         check(coefficients, min_separation)?;
         if coefficients[0] <= 0.0 {
-            return Err(Error::Domain { name: "first coefficient", value: coefficients[0], allowed: "greater than 0" });
+            return domain("first coefficient", coefficients[0], "greater than 0");
         }
         let reach = best_sum(coefficients, min_separation);
         Ok(Self {
@@ -114,9 +112,8 @@ impl Columns {
     /// or a separation of 0.
     pub fn dense(entries: Vec<f64>, iterations: usize, min_separation: usize) -> Result<Self> {
         if iterations.checked_mul(iterations + 1).map(|twice| twice / 2) != Some(entries.len()) {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = entries.len() as f64;
-            return Err(Error::Domain { name: "entries", value, allowed: "n(n + 1)/2 of them" });
+            let value = real(entries.len());
+            return domain("entries", value, "n(n + 1)/2 of them");
         }
         check(&entries, min_separation)?;
         let columns: Vec<&[f64]> = split(&entries, iterations).collect();
@@ -133,31 +130,26 @@ impl Columns {
     }
 
     /// Returns n, the number of rounds.
-    #[must_use]
     pub fn iterations(&self) -> usize {
         self.iterations
     }
 
     /// Returns b, the minimum distance of two participations for which [`Self::gram`] was computed.
-    #[must_use]
     pub fn min_separation(&self) -> usize {
         self.min_separation
     }
 
     /// Returns the squared norms of the columns, and bounds on their inner products with other columns.
-    #[must_use]
     pub fn gram(&self) -> &GramBounds {
         &self.gram
     }
 
     /// Returns Σ_k max_x (Cx)_k and max_k max_x (Cx)_k over patterns x of single participations at least b apart.
-    #[must_use]
     pub fn reach(&self) -> (f64, f64) {
         self.reach
     }
 
     /// Returns the largest sum of a column.
-    #[must_use]
     pub fn total(&self) -> f64 {
         self.total
     }
@@ -169,15 +161,12 @@ impl Columns {
     /// a step adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of
     /// its size, Σ c. Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have
     /// terms of |y| with non-negative factors.
-    #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let n = self.iterations as f64;
+        let n = real(self.iterations);
         let error = match &self.form {
             Form::Toeplitz(correlator) => correlator.rounding(largest),
             Form::Buffers(first, pairs) => {
-                #[allow(clippy::cast_precision_loss)] // at most 64
-                let terms = pairs.len() as f64 + 3.0;
+                let terms = real(pairs.len()) + 3.0;
                 let kept: f64 = pairs
                     .iter()
                     .map(|(omega, theta)| {
@@ -294,7 +283,6 @@ fn split(entries: &[f64], iterations: usize) -> impl Iterator<Item = &[f64]> {
 }
 
 fn check(entries: &[f64], min_separation: usize) -> Result<()> {
-    let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
     if entries.is_empty() {
         return domain("iterations", 0.0, "at least 1");
     }

@@ -6,7 +6,7 @@
 //! real part carries one span of time and the imaginary part the next. The forward transform leaves its frequencies in
 //! digit-reversed order, in which they are multiplied and from which the inverse starts, so nothing is ever reordered.
 
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored};
 
 /// The number of outputs that are summed together.
@@ -29,15 +29,13 @@ pub struct Correlator {
 
 impl Correlator {
     /// Creates the correlator for these coefficients with the cheaper way; `transform` forces one of them.
-    #[must_use]
     pub fn new(coefficients: &[f64], transform: Option<bool>) -> Self {
         let bands = coefficients.len();
         let best = TRANSFORMS
             .into_iter()
             .filter(|&length| length >= 2 * bands)
             .min_by(|&a, &b| transform_cost(a, bands).total_cmp(&transform_cost(b, bands)));
-        #[allow(clippy::cast_precision_loss)] // a few thousand
-        let direct = bands as f64;
+        let direct = real(bands);
         let wanted = transform.unwrap_or_else(|| best.is_some_and(|length| transform_cost(length, bands) < direct));
         Self {
             coefficients: coefficients.to_vec(),
@@ -47,13 +45,11 @@ impl Correlator {
     }
 
     /// Returns the number of outputs of one block.
-    #[must_use]
     pub fn block(&self) -> usize {
         self.transform.as_ref().map_or(DIRECT_BLOCK, |t| 2 * t.fresh)
     }
 
     /// Returns the number of rows that must follow a block.
-    #[must_use]
     pub fn tail(&self) -> usize {
         self.coefficients.len() - 1 + if self.transform.is_some() { 0 } else { TILE - 1 }
     }
@@ -63,13 +59,11 @@ impl Correlator {
     /// Direct: bands·u·Σ ĉ_j|ŷ| (Higham 2002, Section 3.1). Transforms: the error of forward transform, product and
     /// inverse relative to ‖ĉ‖₂‖ŷ‖₂ is at most (2·log₂N + 1)·16u in the Euclidean norm of the block (Higham 2002,
     /// Theorem 24.2, with twiddles whose error is at most 10u), which bounds each entry.
-    #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // a few thousand
         match &self.transform {
-            None => (self.coefficients.len() as f64 + 2.0) * UNIT_ROUNDOFF * self.total * largest,
+            None => (real(self.coefficients.len()) + 2.0) * UNIT_ROUNDOFF * self.total * largest,
             Some(transform) => {
-                let length = transform.length as f64;
+                let length = real(transform.length);
                 let levels = 2.0 * length.log2() + 1.0;
                 // The spectrum's largest entry is at most Σ ĉ; both parts of the complex signal count.
                 16.0 * levels * UNIT_ROUNDOFF * self.total * (2.0 * length).sqrt() * largest
@@ -229,8 +223,7 @@ pub struct AdjointWorkspace {
 /// Returns the number of vector operations for each output: two transforms of 7 operations a point and pass, and a
 /// product.
 fn transform_cost(length: usize, bands: usize) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // a few thousand
-    let (length, fresh) = (length as f64, (length - bands + 1) as f64);
+    let (length, fresh) = (real(length), real(length - bands + 1));
     TRANSFORM_WEIGHT * length * (14.0 * 0.5 * length.log2() + 4.0) / (2.0 * fresh)
 }
 
@@ -255,8 +248,7 @@ impl Transform {
                 (0..size / 4)
                     .map(|j| {
                         let turn = |multiple: usize| {
-                            #[allow(clippy::cast_precision_loss)] // below 2^20
-                            let angle = -2.0 * std::f64::consts::PI * ((multiple * j) % size) as f64 / size as f64;
+                            let angle = -2.0 * std::f64::consts::PI * real((multiple * j) % size) / real(size);
                             (libm::cos(angle), libm::sin(angle))
                         };
                         let (a, b, c) = (turn(1), turn(2), turn(3));
@@ -272,8 +264,7 @@ impl Transform {
             point[0] = splat(*c);
         }
         this.forward::<crate::vector::Portable>(&mut signal);
-        #[allow(clippy::cast_precision_loss)] // a power of two
-        let scale = 1.0 / length as f64;
+        let scale = 1.0 / real(length);
         this.spectrum = signal.iter().map(|point| [point[0][0] * scale, -point[1][0] * scale]).collect();
         this
     }
@@ -321,8 +312,7 @@ impl Transform {
             }
         }
         self.inverse::<V>(sums);
-        #[allow(clippy::cast_precision_loss)] // a power of two
-        let scale = V::splat(1.0 / self.length as f64);
+        let scale = V::splat(1.0 / real(self.length));
         for (out, point) in out.iter_mut().zip(&*sums) {
             V::load(&point[0]).mul(scale).store(out);
         }
@@ -452,7 +442,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::cast_precision_loss)] // small numbers
     fn both_ways_are_the_sum_that_defines_them() {
         for bands in [1, 2, 7, 60, 200] {
             let coefficients: Vec<f64> = (0..bands).map(|j| 1.0 / (1.0 + f64::from(j))).collect();
@@ -461,7 +450,7 @@ mod tests {
                 assert_eq!(correlator.transform.is_some(), transform);
                 let block = correlator.block();
                 let rows: Vec<Lanes> = (0..block + correlator.tail())
-                    .map(|i| Lanes(std::array::from_fn(|l| (((i * 37 + l * 11) % 101) as f64 - 50.0) / 17.0)))
+                    .map(|i| Lanes(std::array::from_fn(|l| (real((i * 37 + l * 11) % 101) - 50.0) / 17.0)))
                     .collect();
                 let mut sums = vec![splat(0.0); block];
                 correlator.correlate::<Portable>(&rows, block, &mut sums, &mut Vec::new());

@@ -2,6 +2,7 @@
 //! [`super::ring`], used for samples that leave the linear domain.
 
 use crate::participation::renewal::Renewal;
+use crate::special::real;
 
 /// Returns ln of the likelihood ratio by the recursion for any range; `exponent` is that of a single participation, and
 /// j at once have j times it less (j² − j)/2 times the squared norm, scaled.
@@ -84,8 +85,8 @@ impl Scaled {
         if value <= 0.0 {
             return Self::ZERO;
         }
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // an 11-bit exponent
-        let shift = ((value.to_bits() >> 52) & 0x7ff) as f64 - 1023.0;
+        #[allow(clippy::cast_possible_wrap)] // an 11-bit exponent
+        let shift = real((value.to_bits() >> 52) & 0x7ff) - 1023.0;
         Self { fraction: value * power_of_two(-shift), power: power + shift }
     }
 

@@ -23,7 +23,7 @@
 //! pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the normal densities
 //! for add, exact for the enclosed loss.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Error, Result};
 use crate::montecarlo::family::{Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::columns::{ColumnScratch, Columns};
 use crate::montecarlo::kernels::recursion::log_density;
@@ -34,7 +34,7 @@ use crate::montecarlo::tilt::{draw_tilted, mean_participations, shift, statistic
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Portable, Vector, LANES};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -86,13 +86,13 @@ impl OverlappingKernel {
     ) -> Result<Self> {
         if !(noise_multiplier.is_finite() && noise_multiplier > 0.0) {
             let name = "noise_multiplier";
-            return Err(Error::Domain { name, value: noise_multiplier, allowed: "finite and greater than 0" });
+            return domain(name, noise_multiplier, "finite and greater than 0");
         }
         let unit = 1.0 / noise_multiplier;
         let gram = columns.gram();
         // These are sums of non-negative terms, each rounded a few times. f↓ is moved to the safe side; the rounding of
         // f↑ is in the error budget.
-        let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
+        let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * real(columns.iterations());
         let squares: Vec<f64> = gram.squares.iter().map(|s| s * unit * unit).collect();
         let norm_bounds = gram
             .squares
@@ -176,7 +176,7 @@ impl Family for OverlappingKernel {
     /// steps and at most ⌈n/b⌉ participations, of up to k records.
     fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         let (n, most, records) =
-            (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
+            (real(self.upper.iterations()), real(self.upper.most_participations()), f64::from(self.upper.records()));
         let scale = 1.0 + mean_scale.abs();
         let largest = LARGEST_NORMAL + means * self.largest_mean();
         let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
@@ -205,7 +205,7 @@ impl Family for OverlappingKernel {
     fn magnitude(&self, mean_scale: f64) -> f64 {
         let (scale, records) = (1.0 + mean_scale.abs(), f64::from(self.upper.records()));
         let square = self.lower.squares.iter().copied().fold(0.0, f64::max);
-        let most = cast(self.upper.most_participations()) * records * records * square;
+        let most = real(self.upper.most_participations()) * records * records * square;
         scale * scale * (self.lipschitz() * (LARGEST_NORMAL + mean_scale.abs() * self.largest_mean()) + most)
     }
 
@@ -399,13 +399,8 @@ fn log_weight(own: &Renewal, other: &Renewal, first: usize, pattern: &[(usize, f
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a small whole number
         let at = count as usize - 1;
         sum += join + own.log_counts[at] - other.log_counts[at];
-        sum += stay * cast((round - available) / own.waiting());
+        sum += stay * real((round - available) / own.waiting());
         available = round + b;
     }
-    sum + stay * cast(n.saturating_sub(available).div_ceil(own.waiting()))
-}
-
-#[allow(clippy::cast_precision_loss)] // counts far below 2^53
-fn cast(count: usize) -> f64 {
-    count as f64
+    sum + stay * real(n.saturating_sub(available).div_ceil(own.waiting()))
 }

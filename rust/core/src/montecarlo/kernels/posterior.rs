@@ -20,6 +20,7 @@ use crate::montecarlo::kernels::products::AtHand;
 use crate::montecarlo::kernels::recursion::{backwards, near, Growth};
 use crate::montecarlo::kernels::ring::{counted_growths, in_linear_domain, Keep, Ring, Track, SETTLED};
 use crate::participation::renewal::Renewal;
+use crate::special::real;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The posterior of eight samples, and buffers: a few numbers for each round.
@@ -71,8 +72,7 @@ impl Growth for KeptGrowth<'_> {
                 growths[2][k].div(growths[0][k]).store(&mut self.counts[first + k][1]);
             }
         }
-        #[allow(clippy::cast_precision_loss)] // at most 1000
-        let records = law.log_counts.len() as f64;
+        let records = real(law.log_counts.len());
         self.track.advance_kept(first, count, growths[0], &mut self.chances)
             & in_linear_domain(&exponents[..count], records)
     }

@@ -20,7 +20,7 @@
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product includes at most n
 //! additions and ⌈n/b⌉ factors; [`Family::rounding`] adds them up.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::correlate::Correlator;
 use crate::montecarlo::kernels::logarithms::log_ratio;
@@ -33,7 +33,7 @@ use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, TiltedSo
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
 use crate::replicas::drawn::Participations;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// The data of the kernel; shared by all threads.
@@ -149,15 +149,13 @@ impl RenewalKernel {
         min_separation: usize,
         law: impl FnOnce(Vec<f64>) -> Result<Renewal>,
     ) -> Result<Self> {
-        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         if let Some(&wrong) = coefficients.iter().find(|c| !(c.is_finite() && **c >= 0.0)) {
             return domain("coefficient", wrong, "finite and at least 0");
         }
         if !(coefficients.first().is_some_and(|&first| first > 0.0)) {
             return domain("first coefficient", coefficients.first().copied().unwrap_or(0.0), "greater than 0");
         }
-        #[allow(clippy::cast_precision_loss)] // reported only
-        let bands = coefficients.len() as f64;
+        let bands = real(coefficients.len());
         if coefficients.len() > min_separation {
             return domain("bands", bands, "at most the minimum separation");
         }
@@ -178,13 +176,11 @@ impl RenewalKernel {
     }
 
     /// Returns the correlator of rows with the coefficients.
-    #[must_use]
     pub fn correlator(&self) -> &Correlator {
         &self.correlator
     }
 
     /// Returns the law of the participations.
-    #[must_use]
     pub fn law(&self) -> &Renewal {
         &self.law
     }
@@ -384,9 +380,8 @@ impl Family for RenewalKernel {
     /// steps and at most ⌈n/b⌉ participations. For k records at once the exponent's error counts k times, that of s_i
     /// k² times, and the sum of their terms adds 4k u.
     fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (bands, n, most) =
-            (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
+            (real(self.coefficients.len()), real(self.law.iterations()), real(self.law.most_participations()));
         let total: f64 = self.coefficients.iter().sum();
         let records = f64::from(self.law.records());
         let largest = LARGEST_NORMAL + means * self.largest_mean();
@@ -402,8 +397,7 @@ impl Family for RenewalKernel {
 
     /// n times the largest coefficient, since at most one participation (of all of a user's records) reaches each round.
     fn lipschitz(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let n = self.law.iterations() as f64;
+        let n = real(self.law.iterations());
         n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
@@ -413,8 +407,7 @@ impl Family for RenewalKernel {
 
     fn magnitude(&self, mean_scale: f64) -> f64 {
         let scale = 1.0 + mean_scale.abs();
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
+        let (n, most) = (real(self.law.iterations()), real(self.law.most_participations()));
         let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
         let square = most * records * records * self.law.squares[0];
         scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
@@ -432,8 +425,7 @@ impl Family for RenewalKernel {
         let overlap: Vec<f64> =
             (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
         // Each entry is a sum of at most `bands` products of non-negative numbers.
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
+        let relative = UNIT_ROUNDOFF * (real(self.coefficients.len()) + 2.0);
         let error = relative * overlap.iter().copied().fold(0.0, f64::max);
         Some(TiltBase::of_rounds(&self.law, mean, overlap, error))
     }

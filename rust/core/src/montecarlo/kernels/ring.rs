@@ -6,6 +6,7 @@
 //! step is reported.
 
 use crate::participation::renewal::Renewal;
+use crate::special::real;
 use crate::vector::functions::{exp_in_range, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
@@ -48,8 +49,8 @@ impl Ring {
             // This is the power of two of the largest value.
             #[allow(clippy::cast_possible_wrap)] // an 11-bit exponent
             let power = ((most.to_bits() >> 52) & 0x7ff) as i64 - 1023;
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // |power| ≤ 1074
-            let (factor, shift) = (2f64.powi(-(power as i32)), power as f64);
+            #[allow(clippy::cast_possible_truncation)] // |power| ≤ 1074
+            let (factor, shift) = (2f64.powi(-(power as i32)), real(power));
             if least * factor < TINY {
                 return false;
             }
@@ -69,8 +70,7 @@ impl Ring {
             for k in 1..law.min_separation {
                 sum = sum.add(V::load(&self.values[k & self.mask]));
             }
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let share = 1.0 / law.min_separation as f64;
+            let share = 1.0 / real(law.min_separation);
             sum = sum.mul(V::splat(share));
         }
         if law.warm {
@@ -78,8 +78,7 @@ impl Ring {
             for k in 1..law.min_separation {
                 rest = rest.add(V::load(&self.values[k & self.mask]));
             }
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let norm = 1.0 / (law.min_separation as f64 - 1.0).mul_add(law.sampling_probability, 1.0);
+            let norm = 1.0 / (real(law.min_separation) - 1.0).mul_add(law.sampling_probability, 1.0);
             sum = V::splat(law.sampling_probability).mul_add(rest, sum).mul(V::splat(norm));
         }
         let mut out = splat(0.0);
@@ -116,8 +115,7 @@ impl<'a> Track<'a> {
     ) -> bool {
         let growth = growths(self.law, exponents, (scale, squares));
         // Several records at once multiply the exponent.
-        #[allow(clippy::cast_precision_loss)] // at most 1000
-        let records = self.law.log_counts.len() as f64;
+        let records = real(self.law.log_counts.len());
         self.advance(first, count, growth) & in_linear_domain(&exponents[..count], records)
     }
 

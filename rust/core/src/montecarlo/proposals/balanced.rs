@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
-use crate::montecarlo::family::Mechanism;
+use crate::error::{domain, Result};
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::{Bound, Curve};
@@ -70,7 +70,7 @@ impl BalancedJob {
 /// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_balanced(job: &BalancedJob, first: u64, count: u64, run: &Run) -> Result<BalancedSums> {
     if let Some(&value) = job.epsilons.iter().find(|epsilon| !epsilon.is_finite()) {
-        return Err(Error::Domain { name: "epsilon", value, allowed: "finite" });
+        return domain("epsilon", value, "finite");
     }
     let parts = job.mixture.prepared()?;
     let results: Vec<Result<BalancedSums>> = (first..first + count)
@@ -170,7 +170,6 @@ impl BalancedSums {
 }
 
 /// Returns, for choosing tilts, ‖m̄‖², E‖Ĉx‖²/2 and ln Z(θ) of all mechanisms together; `None` if one cannot be tilted.
-#[must_use]
 pub fn tilt_facts(parts: &[(Mechanism, u32)], theta: f64) -> Option<(f64, f64, f64)> {
     let mut all = (0.0, 0.0, 0.0);
     for (mechanism, runs) in parts {

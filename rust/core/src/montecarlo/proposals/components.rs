@@ -11,8 +11,9 @@
 //! sample has a weight above 1/α_1. [`super::balanced`] computes estimates from such samples,
 //! [`crate::montecarlo::claims::defensive`] tests.
 
-use crate::error::{Error, Result};
-use crate::montecarlo::family::{Asked, Buffers, Mechanism, Weighed, Weighing, OF_PRESENCE};
+use crate::error::{domain, Result};
+use crate::montecarlo::family::{Weighed, OF_PRESENCE};
+use crate::montecarlo::mechanism::{Asked, Buffers, Mechanism, Weighing};
 use crate::montecarlo::stream::{Stream, SHARD};
 use crate::montecarlo::weight_bounds::Direction;
 use crate::vector::functions::exp;
@@ -62,11 +63,7 @@ impl Mixture {
             Component::Tilted(theta) => Ok(Asked::Tilted(*theta)),
             Component::Scaled(parameters, mean_scale) => match parameters.get(place) {
                 Some(&parameter) => Ok(Asked::Scaled(parameter, *mean_scale)),
-                None => Err(Error::Domain {
-                    name: "parameters of a proposal",
-                    value: f64::NAN,
-                    allowed: "one for each mechanism",
-                }),
+                None => domain("parameters of a proposal", f64::NAN, "one for each mechanism"),
             },
         };
         self.components.iter().map(one).collect()
@@ -82,18 +79,18 @@ impl Mixture {
         let plain = matches!(self.components.first(), Some((Component::Tilted(theta), 1..)) if *theta == 0.0);
         if total != UNITS || !plain {
             let value = f64::from(total);
-            return Err(Error::Domain { name: "shares", value, allowed: "128 in all, some of them of plain sampling" });
+            return domain("shares", value, "128 in all, some of them of plain sampling");
         }
         for (component, _) in &self.components {
             if let Component::Tilted(value) = *component {
                 if !value.is_finite() {
-                    return Err(Error::Domain { name: "tilt", value, allowed: "finite" });
+                    return domain("tilt", value, "finite");
                 }
             }
         }
         for (mechanism, runs) in &self.parts {
             if *runs == 0 {
-                return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
+                return domain("runs", 0.0, "at least 1");
             }
             if mechanism.of_presence() && self.direction == Direction::Replace {
                 return Err(OF_PRESENCE);

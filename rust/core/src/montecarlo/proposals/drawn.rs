@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::montecarlo::family::Samples;
+use crate::montecarlo::mechanism::Samples;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::weight_bounds::{weight_bounds, Direction, HolderSums, WeightBounds};
 use crate::run::Run;
@@ -22,7 +22,6 @@ pub struct Part {
 }
 
 /// Returns bounds on the contribution of one sample of all parts at this ε; see [`crate::montecarlo::weight_bounds`].
-#[must_use]
 pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
     let Some(first) = parts.first() else { return WeightBounds::NONE };
     let sums = parts.iter().map(|part| (part.proposed.sums(direction), part.runs));
@@ -48,7 +47,6 @@ pub fn left_out_of(parts: &[Part], limits: WeightBounds, run: &Run) -> Result<f6
 
 /// Returns a bound on the error of each log density of all parts from rounding: each part's own, and one u of each
 /// partial sum.
-#[must_use]
 pub fn rounding_of(parts: &[Part]) -> f64 {
     let runs: f64 = parts.iter().map(|part| f64::from(part.runs)).sum();
     let each = |part: &Part| {
@@ -72,7 +70,6 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 ///   ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
 ///   patterns change V by at most its bound. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Sizes of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
-#[must_use]
 pub fn generator_error_of(parts: &[Part], limits: WeightBounds) -> f64 {
     parts
         .iter()

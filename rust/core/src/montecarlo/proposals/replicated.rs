@@ -13,7 +13,8 @@
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::family::{Buffers, Mechanism, Patterns, Purpose, Ratios, Samples};
+use crate::montecarlo::family::{Patterns, Purpose, Ratios};
+use crate::montecarlo::mechanism::{Buffers, Mechanism, Samples};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::replicas::automaton_tuples::AutomatonTuple;
@@ -25,7 +26,7 @@ use crate::replicas::stepwise::{Bounds, Stepwise};
 use crate::replicas::tuples::Tuple;
 use crate::replicas::Replicas;
 use crate::run::Run;
-use crate::special::{Approximation, UNIT_ROUNDOFF};
+use crate::special::{real, Approximation, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, Vectors, LANES};
 
 /// The loss of a sample with V = 0.
@@ -56,15 +57,11 @@ impl Replicated {
     }
 
     /// Returns m, the power of f.
-    #[must_use]
     pub fn power(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // at most 64 or so
-        let power = self.replicas.order as f64;
-        power
+        real(self.replicas.order)
     }
 
     /// Returns a bound on ln ρ.
-    #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.tuples.bounds().log_bound()
     }
@@ -236,8 +233,7 @@ impl<T: Stepwise> Vectored for ByRounds<'_, T> {
                 }
                 match tuples.step(&at, one[lane], tuple) {
                     Some(0) => {}
-                    #[allow(clippy::cast_precision_loss)] // at most the order, times a user's records
-                    Some(joined) => patterns[lane].push((round, joined as f64)),
+                    Some(joined) => patterns[lane].push((round, real(joined))),
                     None => log_weights[lane] = f64::NEG_INFINITY,
                 }
             }
@@ -293,8 +289,7 @@ impl Vectored for ByBlocks<'_> {
             for (lane, tuple) in states.iter_mut().enumerate() {
                 let Some(chosen) = chosen[lane] else { continue };
                 let pattern = &mut patterns[lane];
-                #[allow(clippy::cast_precision_loss)] // at most the order
-                let placed = |round, count| pattern.push((round, count as f64));
+                let placed = |round, count| pattern.push((round, real(count)));
                 if !tuples.step(&stage, chosen, tuple, |k| further[k][lane], placed) {
                     log_weights[lane] = f64::NEG_INFINITY;
                 }

@@ -5,9 +5,10 @@
 //! (Vose 1991): one random word, one memory access, no search. Drawing adds no error; the error of the tables is
 //! [`crate::laws::exact::variation`].
 
+use crate::special::real;
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::laws::exact::{check_width, units, variation, Odds, UNITS};
 use crate::montecarlo::stream::{Drawing, Stream};
 use crate::vector::{splat, BitLanes, Lanes, Vector, LANES};
@@ -181,8 +182,7 @@ impl Spread {
             let which = if let Some(which) = known.iter().position(|k| *k == key) {
                 which
             } else {
-                #[allow(clippy::cast_precision_loss)] // cells, far below 2^53
-                spread.halves.push(Binomials::new(Odds::ratio(key.0 as f64, 1.0, key.1 as f64), most)?);
+                spread.halves.push(Binomials::new(Odds::ratio(real(key.0), 1.0, real(key.1)), most)?);
                 known.push(key);
                 known.len() - 1
             };
@@ -229,7 +229,6 @@ pub struct Truncation {
 impl Truncation {
     /// Returns the truncation of a batch with r other records, if there is one in any lane: where r ≥ B.
     #[inline(always)]
-    #[must_use]
     pub fn of(place: usize, other_records: &[u64; LANES], limit: u64) -> Option<Self> {
         if other_records.iter().all(|&r| r < limit) {
             return None;
@@ -239,8 +238,7 @@ impl Truncation {
             let r = other_records[lane];
             if r >= limit {
                 // The numbers are below 2⁵³, so the quotients have one rounding.
-                #[allow(clippy::cast_precision_loss)]
-                let (size, kept, left) = ((r + 1) as f64, limit as f64, (r + 1 - limit) as f64);
+                let (size, kept, left) = (real(r + 1), real(limit), real(r + 1 - limit));
                 truncation.share[lane] = kept / size;
                 truncation.rest[lane] = left / size;
                 truncation.mask.0[lane] = u64::MAX;
@@ -285,12 +283,11 @@ pub struct BinSizes {
 /// Checks that the size of a data set and of the largest batch can be handled.
 fn check_size(dataset_size: u64, limit: u64) -> Result<()> {
     const EXACT: u64 = 1 << 52;
-    #[allow(clippy::cast_precision_loss)] // reported only
     if dataset_size == 0 || dataset_size > EXACT {
-        return Err(Error::Domain { name: "dataset_size", value: dataset_size as f64, allowed: "between 1 and 2^52" });
+        return domain("dataset_size", real(dataset_size), "between 1 and 2^52");
     }
     if limit == 0 {
-        return Err(Error::Domain { name: "truncate_to", value: 0.0, allowed: "at least 1" });
+        return domain("truncate_to", 0.0, "at least 1");
     }
     Ok(())
 }
@@ -311,18 +308,12 @@ impl RoundSizes {
         check_size(dataset_size, limit)?;
         let other_records = dataset_size - 1;
         let joins = Binomials::new(Odds::of(sampling_probability), other_records)?;
-        #[allow(clippy::cast_precision_loss)] // reported only
         if separation > LONGEST {
             let name = "min_separation";
-            return Err(Error::Domain {
-                name,
-                value: separation as f64,
-                allowed: "at most 1,000,000 where batches are truncated",
-            });
+            return domain(name, real(separation), "at most 1,000,000 where batches are truncated");
         }
         let start = if warm && separation > 1 {
-            #[allow(clippy::cast_precision_loss)] // a separation, far below 2^53
-            let odds = Odds::ratio(separation as f64 - 1.0, sampling_probability, 1.0);
+            let odds = Odds::ratio(real(separation) - 1.0, sampling_probability, 1.0);
             Some((Binomials::new(odds, other_records)?, Spread::new(separation - 1, other_records)?))
         } else {
             None
@@ -331,16 +322,13 @@ impl RoundSizes {
     }
 
     /// Returns whether any batch can be truncated.
-    #[must_use]
     pub fn can_truncate(&self) -> bool {
         self.other_records >= self.limit
     }
 
     /// Returns a bound on the total variation between the law of all batch sizes of a sample and the drawn one.
-    #[must_use]
     pub fn variation(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // rounds, far below 2^53
-        let draws = self.rounds as f64;
+        let draws = real(self.rounds);
         let start = self.start.as_ref().map_or(0.0, |(waiting, spread)| waiting.variation() + spread.variation());
         draws * self.joins.variation() + start
     }
@@ -405,7 +393,6 @@ impl RoundSizes {
     }
 
     /// Returns the truncations that follow from given sizes, lane by lane.
-    #[must_use]
     pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
         given(sizes, self.rounds, self.limit)
     }
@@ -423,13 +410,11 @@ impl BinSizes {
     }
 
     /// Returns whether any batch can be truncated.
-    #[must_use]
     pub fn can_truncate(&self) -> bool {
         self.other_records >= self.limit
     }
 
     /// Returns a bound on the total variation between the law of all batch sizes of a sample and the drawn one.
-    #[must_use]
     pub fn variation(&self) -> f64 {
         self.spread.variation()
     }
@@ -466,7 +451,6 @@ impl BinSizes {
     }
 
     /// Returns the truncations that follow from given sizes, lane by lane.
-    #[must_use]
     pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
         given(sizes, self.bins, self.limit)
     }

@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::montecarlo::family::{draw, Family, Kernel, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::logarithms::log_recursion;
 use crate::montecarlo::kernels::products::Streamed;
@@ -39,7 +39,7 @@ use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::montecarlo::truncation::batch_sizes::{RoundSizes, SizeScratch, Truncation};
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
 use crate::participation::renewal::Renewal;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 use crate::vector::functions::exp_in_range;
 use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
@@ -58,13 +58,11 @@ pub struct TruncatedScratch {
 }
 
 /// Returns the multiple of a column at a truncated round, for a proposal with this mean scale.
-#[must_use]
 pub fn displaced(mean_scale: f64, add: bool) -> f64 {
     2.0 * mean_scale - if add { 1.0 } else { 0.0 }
 }
 
 /// Returns the largest multiple of a column in P, Q or a proposal.
-#[must_use]
 pub fn largest_multiple(mean_scale: f64) -> f64 {
     2f64.max(2.0 * mean_scale.abs() + 1.0)
 }
@@ -223,7 +221,7 @@ impl TruncatedKernel {
         let law = renewal.law();
         if law.records() > 1 || law.phased {
             let value = f64::from(law.records());
-            return Err(Error::Domain { name: "records", value, allowed: "1, available from round to round" });
+            return domain("records", value, "1, available from round to round");
         }
         let (n, b, p, warm) = (law.iterations(), law.min_separation, law.sampling_probability, law.warm);
         let sizes = Arc::new(RoundSizes::new(dataset_size, limit, n, b, p, warm)?);
@@ -339,12 +337,10 @@ impl Family for TruncatedKernel {
 
     /// See the head of this file.
     fn rounding_at(&self, mean_scale: f64, _: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let most = self.renewal.law().most_participations() as f64;
+        let most = real(self.renewal.law().most_participations());
         let multiple = largest_multiple(mean_scale);
         // The error of ‖ĉ_i‖², bands·u relatively, counts multiple²/2 times.
-        #[allow(clippy::cast_precision_loss)]
-        let bands = self.renewal.coefficients.len() as f64;
+        let bands = real(self.renewal.coefficients.len());
         let norms = multiple * multiple * bands * self.renewal.law().squares[0];
         self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
     }

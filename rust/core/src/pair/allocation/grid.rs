@@ -1,7 +1,8 @@
 //! Geometric grids: node i is e^{hi}, h = h₀·2^{−r} after r refinements.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::pair::allocation::Terms;
+use crate::special::real;
 
 /// The largest number of nodes that is summed: the pairs of more nodes would take minutes.
 const MOST: f64 = 200_000.0;
@@ -29,14 +30,10 @@ impl GeometricGrid {
         let reach = (-2.0 * (negligible / 64.0).ln()).sqrt();
         let this = Self { first: spacing * least.sqrt(), spacing, reach, negligible, total };
         if this.ends(most).1 > FARTHEST {
-            return Err(Error::Domain {
-                name: "square",
-                value: most,
-                allowed: "one with likelihood ratios below e^650",
-            });
+            return domain("square", most, "one with likelihood ratios below e^650");
         }
         if (most + 2.0 * reach * most.sqrt()) / this.first > MOST {
-            return Err(Error::Domain { name: "spacing", value: spacing, allowed: "one that gives fewer nodes" });
+            return domain("spacing", spacing, "one that gives fewer nodes");
         }
         Ok(this)
     }
@@ -48,9 +45,8 @@ impl GeometricGrid {
 
     /// Returns the distance between nodes that suits the sum of this many terms: a fraction of its standard deviation
     /// relative to its mean.
-    #[allow(clippy::cast_precision_loss)] // a count
     pub fn wanted(&self, square: f64, terms: u64) -> f64 {
-        self.spacing * square.sqrt().min((square.exp_m1() / terms as f64).sqrt())
+        self.spacing * square.sqrt().min((square.exp_m1() / real(terms)).sqrt())
     }
 
     /// Returns how many standard deviations from their means laws are followed.
@@ -59,9 +55,8 @@ impl GeometricGrid {
     }
 
     /// Returns the number of terms.
-    #[allow(clippy::cast_precision_loss)] // a count
     pub fn total(&self) -> f64 {
-        self.total as f64
+        real(self.total)
     }
 
     /// Returns how far, in logarithms, a term is followed from its median on both sides.
@@ -72,16 +67,15 @@ impl GeometricGrid {
 
     /// Returns how much may be lost at one end of the law of this many terms: over all its uses no more than a 64th of
     /// what is negligible.
-    #[allow(clippy::cast_precision_loss)] // counts
     pub fn loss(&self, terms: u64) -> f64 {
-        self.negligible / 64.0 * (terms as f64 / self.total as f64)
+        self.negligible / 64.0 * (real(terms) / real(self.total))
     }
 }
 
 /// Returns where e^{hi} + e^{h(i−d)} lies above node i, in steps of a grid that is `finer` times as fine: the whole
 /// steps, and the fraction.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // nodes
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // nodes
 pub fn offset(d: usize, step: f64, finer: usize) -> (usize, f64) {
-    let above = (-step * d as f64).exp().ln_1p() / (step / finer as f64);
+    let above = (-step * real(d)).exp().ln_1p() / (step / real(finer));
     (above as usize, above - above.floor())
 }

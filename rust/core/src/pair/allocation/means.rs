@@ -13,7 +13,7 @@ use crate::pair::allocation::pairs::{Nodes, Pairs};
 use crate::pair::allocation::ratio::{Atom, RatioLaw};
 use crate::pair::allocation::{Law, Terms};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A law below that of a sum. Any grouping of values into cells is valid, so cells are only nominally those of the
 /// grid: a sum goes to the cell in which the sum of the cells' middles lies.
@@ -40,8 +40,7 @@ impl Means {
         let (low, high) = grid.ends(term.square);
         #[allow(clippy::cast_possible_truncation)] // limited by the grid
         let (first, last) = ((low / h).floor() as i64, (high / h).ceil() as i64);
-        #[allow(clippy::cast_precision_loss)] // cells
-        let edge = |cell: i64| h * cell as f64;
+        let edge = |cell: i64| h * real(cell);
         let (below, above) = (law.below(edge(first)), law.above(edge(last)));
         let (mut masses, mut moments) = (vec![below.0], vec![below.1]);
         for cell in first..last {
@@ -81,8 +80,7 @@ impl Means {
             .filter(|atom| atom.value.is_finite())
             .collect();
         atoms.sort_by(|one, other| one.value.total_cmp(&other.value));
-        #[allow(clippy::cast_precision_loss)] // a count
-        let rounding = (4.0 + 4.0 * degree as f64) * UNIT_ROUNDOFF;
+        let rounding = (4.0 + 4.0 * real(degree)) * UNIT_ROUNDOFF;
         RatioLaw::new(atoms, 0.0, 0.0, self.error, 2.0 * self.error + rounding)
     }
 
@@ -110,9 +108,8 @@ impl Means {
 }
 
 /// Returns C(terms, k), as a product of k quotients.
-#[allow(clippy::cast_precision_loss)] // counts
 fn sets(terms: u64, k: usize) -> f64 {
-    (0..k).map(|i| (terms as f64 - i as f64) / (i as f64 + 1.0)).product()
+    (0..k).map(|i| (real(terms) - real(i)) / (real(i) + 1.0)).product()
 }
 
 impl Law for Means {
@@ -158,10 +155,10 @@ impl Law for Means {
             let pairs = Pairs::new(late.nodes(), early.nodes(), strict, grid.step(self.refined), finer);
             let Some(pairs) = pairs else { continue };
             // The middle of the higher cell is half a cell above its lower edge.
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cells
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cells
             let lifted = |distance: usize| {
                 let (whole, part) = pairs.above(distance);
-                whole + (part + 0.5 * finer as f64) as usize
+                whole + (part + 0.5 * real(finer)) as usize
             };
             let lifts: Vec<usize> = pairs.distances().map(lifted).collect();
             let nearest = *pairs.distances().start();
@@ -212,8 +209,7 @@ impl Law for Means {
         }
         // For each pair at most k + 1 products are added.
         let products = self.degree();
-        #[allow(clippy::cast_precision_loss)] // cells
-        let additions = (2 * products * (self.masses.len() + other.masses.len()) + 16) as f64;
+        let additions = real(2 * products * (self.masses.len() + other.masses.len()) + 16);
         sum.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
         Ok(sum)
     }
@@ -258,8 +254,7 @@ impl Law for Means {
             let dropped: f64 = sums.drain(keep..).sum();
             sums[keep - 1] += dropped;
         }
-        #[allow(clippy::cast_precision_loss)] // cells
-        let additions = (cut + 8) as f64;
+        let additions = real(cut + 8);
         self.error += additions * UNIT_ROUNDOFF;
         self
     }

@@ -33,12 +33,12 @@ mod pairs;
 mod ratio;
 mod spread;
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
 use crate::pair::mixture::MixturePair;
 use crate::pair::moments::rounded_shift;
 use crate::pair::{larger, Profile, ProfilePoint};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 use grid::GeometricGrid;
 use means::Means;
@@ -89,7 +89,6 @@ impl Allocation {
     }
 
     /// Returns the profile of one direction: a lower bound with `below`, an upper bound otherwise.
-    #[must_use]
     pub fn profile(&self, add: bool, below: bool) -> AllocationProfile {
         let law = std::sync::Arc::clone(if below { &self.below } else { &self.above });
         AllocationProfile { law, add, largest_square: Some(self.largest_square) }
@@ -101,21 +100,16 @@ fn grid_of(terms: &[Terms], spacing: f64, negligible: f64) -> Result<(GeometricG
     let total: u64 = terms.iter().map(|term| term.count).sum();
     let inside = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
     if terms.is_empty() || terms.iter().any(|term| term.count == 0) || total > 1_000_000_000 {
-        #[allow(clippy::cast_precision_loss)] // shown
-        return Err(Error::Domain {
-            name: "rounds",
-            value: total as f64,
-            allowed: "1 to 10^9 in all, of each kind at least 1",
-        });
+        return domain("rounds", real(total), "1 to 10^9 in all, of each kind at least 1");
     }
     if let Some(term) = terms.iter().find(|term| !inside(term.square, 1e-12, 1e3)) {
-        return Err(Error::Domain { name: "square", value: term.square, allowed: "1e-12 to 1e3" });
+        return domain("square", term.square, "1e-12 to 1e3");
     }
     if !inside(spacing, 2.0_f64.powi(-14), 2.0_f64.powi(-4)) {
-        return Err(Error::Domain { name: "spacing", value: spacing, allowed: "2^-14 to 2^-4" });
+        return domain("spacing", spacing, "2^-14 to 2^-4");
     }
     if !inside(negligible, 1e-250, 1e-3) {
-        return Err(Error::Domain { name: "negligible", value: negligible, allowed: "1e-250 to 1e-3" });
+        return domain("negligible", negligible, "1e-250 to 1e-3");
     }
     Ok((GeometricGrid::new(terms, total, spacing, negligible)?, total))
 }
@@ -148,19 +142,16 @@ impl Several {
         let (grid, total) = grid_of(terms, spacing, negligible)?;
         let most = usize::try_from(total).unwrap_or(usize::MAX).min(MOST_PARTICIPATIONS);
         if !(1..=most).contains(&participations) {
-            #[allow(clippy::cast_precision_loss)] // shown
-            let value = participations as f64;
-            return Err(Error::Domain { name: "participations", value, allowed: "1 to 16, at most the rounds" });
+            let value = real(participations);
+            return domain("participations", value, "1 to 16, at most the rounds");
         }
         let below = summed(terms, &grid, |term| Means::leaf(term, participations, &grid), run)?;
         let least = terms.iter().fold(f64::INFINITY, |least, term| least.min(term.square));
-        #[allow(clippy::cast_precision_loss)] // counts
-        let shift = participations as f64 * (least / total as f64).sqrt() * (1.0 - 8.0 * UNIT_ROUNDOFF);
+        let shift = real(participations) * (least / real(total)).sqrt() * (1.0 - 8.0 * UNIT_ROUNDOFF);
         Ok(Self { below: std::sync::Arc::new(below.ratio(total)), summed: MixturePair::gaussian(shift, 1.0)? })
     }
 
     /// Returns the profile of one direction.
-    #[must_use]
     pub fn profile(&self, add: bool) -> SeveralProfile {
         let cells = AllocationProfile { law: std::sync::Arc::clone(&self.below), add, largest_square: None };
         SeveralProfile { cells, summed: self.summed.clone() }

@@ -1,7 +1,7 @@
 //! The two profiles of a finite law of the likelihood ratio, computed without cancellation.
 
 use crate::pair::ProfilePoint;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A value of the likelihood ratio and its mass under Q.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +52,7 @@ impl RatioLaw {
             moment[k] = mean + atoms[k].mass * atoms[k].value;
             put[k] = value + step * mass;
         }
-        #[allow(clippy::cast_precision_loss)] // nodes
-        let sums = 4.0 * (count as f64 + 4.0) * UNIT_ROUNDOFF;
+        let sums = 4.0 * (real(count) + 4.0) * UNIT_ROUNDOFF;
         let values = atoms.into_iter().map(|atom| atom.value).collect();
         Self { values, tail, call, head, moment, put, nothing, beyond, error: error + sums, moved }
     }

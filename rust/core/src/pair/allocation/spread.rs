@@ -8,7 +8,7 @@ use crate::pair::allocation::pairs::{Nodes, Pairs};
 use crate::pair::allocation::ratio::{Atom, RatioLaw};
 use crate::pair::allocation::{Law, Terms};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// A law above that of a sum.
 #[derive(Debug, Clone)]
@@ -40,15 +40,13 @@ impl Spread {
         let mut masses = vec![0.0; nodes];
         let (whole, back) = (h.exp_m1(), (-h).exp_m1());
         for (cell, node) in (first..last).enumerate() {
-            #[allow(clippy::cast_precision_loss)] // a node
-            let v = h * node as f64;
+            let v = h * real(node);
             // The mass at e^{v+w} is divided between e^v and e^{v+h}, in proportion to the distance from the other
             // node.
             masses[cell] += law.over_cell(v, h, |w| (w - h).exp_m1() / back);
             masses[cell + 1] += law.over_cell(v, h, |w| w.exp_m1() / whole);
         }
-        #[allow(clippy::cast_precision_loss)] // nodes
-        let (bottom, top) = (h * first as f64, h * last as f64);
+        let (bottom, top) = (h * real(first), h * real(last));
         let ((below, mean_below), (above, mean_above)) = (law.below(bottom), law.above(top));
         masses[0] += mean_below * (-bottom).exp();
         masses[nodes - 1] += above;
@@ -67,15 +65,12 @@ impl Spread {
 
     /// Returns the law of the mean of this many terms, as a law of the likelihood ratio.
     pub fn ratio(&self, terms: u64, grid: &GeometricGrid) -> RatioLaw {
-        #[allow(clippy::cast_precision_loss)] // a count
-        let (h, scale) = (grid.step(self.refined), (terms as f64).ln());
+        let (h, scale) = (grid.step(self.refined), real(terms).ln());
         let atoms = self.masses.iter().zip(self.first..).filter(|(mass, _)| **mass > 0.0).map(|(mass, node)| {
-            #[allow(clippy::cast_precision_loss)] // a node
-            let log = h * node as f64 - scale;
+            let log = h * real(node) - scale;
             Atom { value: log.exp(), mass: *mass }
         });
-        #[allow(clippy::cast_precision_loss)] // a count
-        let beyond = self.beyond / terms as f64;
+        let beyond = self.beyond / real(terms);
         let atoms: Vec<Atom> = atoms.collect();
         let largest = atoms.iter().fold(1.0_f64, |most, atom| most.max(atom.value.ln().abs()));
         RatioLaw::new(
@@ -141,15 +136,13 @@ impl Law for Spread {
                 if let Ok(place) = usize::try_from(node - products.first) {
                     products.masses[place] += mass;
                 } else {
-                    #[allow(clippy::cast_precision_loss)] // nodes
-                    let kept = (fine * (node - products.first) as f64).exp();
+                    let kept = (fine * real(node - products.first)).exp();
                     products.masses[0] += mass * kept;
                     nothing += mass * (1.0 - kept) * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 }
             }
         }
-        #[allow(clippy::cast_precision_loss)] // nodes
-        let additions = (2 * (self.masses.len() + other.masses.len()) + 16) as f64;
+        let additions = real(2 * (self.masses.len() + other.masses.len()) + 16);
         Ok(Self {
             refined: self.refined + u32::from(finer == 2),
             first: products.first,
@@ -165,8 +158,7 @@ impl Law for Spread {
 
     fn pruned(mut self, terms: u64, grid: &GeometricGrid) -> Self {
         let (h, loss) = (grid.step(self.refined), grid.loss(terms));
-        #[allow(clippy::cast_precision_loss)] // a node
-        let value = |node: i64| (h * node as f64).exp();
+        let value = |node: i64| (h * real(node)).exp();
         // At the lower end, mass goes to 0 and to the first node that is kept.
         let (mut mass, mut cut) = (0.0, 0);
         while cut + 1 < self.masses.len() && mass + self.masses[cut] <= loss {
@@ -174,8 +166,7 @@ impl Law for Spread {
             cut += 1;
         }
         for place in 0..cut {
-            #[allow(clippy::cast_precision_loss)] // nodes
-            let kept = (-h * (cut - place) as f64).exp();
+            let kept = (-h * real(cut - place)).exp();
             self.masses[cut] += kept * self.masses[place];
             // This adds more than the exact share, by a rounding.
             self.nothing += (1.0 - kept) * self.masses[place] * (1.0 + 4.0 * UNIT_ROUNDOFF);
@@ -184,7 +175,6 @@ impl Law for Spread {
         self.first += i64::try_from(cut).expect("nodes");
         // At the upper end, mass stays at the last node, and the excess of its mean over that node goes to infinity.
         let (mut mean, mut keep) = (0.0, self.masses.len());
-        #[allow(clippy::cast_precision_loss)] // a count
         let most = loss * grid.total();
         while keep > 1 {
             let more = mean + self.masses[keep - 1] * value(self.first + i64::try_from(keep - 1).expect("nodes"));
@@ -200,8 +190,7 @@ impl Law for Spread {
             self.masses[keep - 1] += above;
             self.beyond += mean * (1.0 + 4.0 * self.error + 1e-9);
         }
-        #[allow(clippy::cast_precision_loss)] // nodes
-        let additions = (cut + 8) as f64;
+        let additions = real(cut + 8);
         self.error += additions * UNIT_ROUNDOFF;
         self
     }

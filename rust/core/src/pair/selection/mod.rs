@@ -133,6 +133,7 @@ mod tests {
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
     use crate::pair::Profile;
+    use crate::special::real;
 
     /// The generating function of the number of runs, in closed form.
     fn generating(law: &str, parameters: &[f64], x: f64) -> f64 {
@@ -184,8 +185,7 @@ mod tests {
         let mut state = seed.wrapping_mul(2).wrapping_add(1);
         move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            #[allow(clippy::cast_precision_loss)] // 31 bits
-            let value = ((state >> 33) as f64 + 0.5) / 2_147_483_648.0;
+            let value = (real(state >> 33) + 0.5) / 2_147_483_648.0;
             value
         }
     }

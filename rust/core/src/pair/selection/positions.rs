@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::pair::selection::runs::Runs;
 use crate::pair::selection::table::Table;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{real, UNIT_ROUNDOFF};
 
 /// Positions with a weight below f′(1)·e^{−230} ≈ f′(1)·1e-100 are bounded by that weight.
 const DEEPEST: f64 = 230.0;
@@ -48,8 +48,7 @@ impl Positions {
         let rest =
             if last < 1.0 { runs.mean() * (1.0 + 1e-11) * (-runs.decay(last) * (1.0 - DECAY)).exp() } else { 0.0 };
         let sum = total.min(DEEPEST) + total.min(DEEPEST + STEEPEST);
-        #[allow(clippy::cast_precision_loss)] // a count
-        let step = step.max(sum / most as f64);
+        let step = step.max(sum / real(most));
         let mut bounds: Vec<f64> = (0..26).map(|k| 10f64.powi(-12 * k)).chain([0.0, last]).collect();
         bounds.retain(|b| *b <= last);
         bounds.sort_unstable_by(f64::total_cmp);

@@ -3,7 +3,8 @@
 //! A law enters through the derivative of its generating function f alone: f′(1 − b), which falls with b, is convex in
 //! b and starts at f′(1) = E\[K\]. Everything here is written as `ln f′(1) − ln f′(1 − b)`, the *decay* of b.
 
-use crate::error::{Error, Result};
+use crate::error::{domain, Result};
+use crate::special::real;
 
 /// The law of the number of runs K.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,13 +51,12 @@ impl Runs {
             ("poisson", &[mean]) => Self::Poisson { mean },
             ("binomial", &[trials, probability]) => Self::Binomial { trials, probability },
             _ => {
-                #[allow(clippy::cast_precision_loss)] // reported only
-                let value = parameters.len() as f64;
-                return Err(Error::Domain {
-                    name: "parameters of the law of runs",
+                let value = real(parameters.len());
+                return domain(
+                    "parameters of the law of runs",
                     value,
-                    allowed: "negative-binomial has 2, geometric 1, logarithmic 1, poisson 1, binomial 2",
-                });
+                    "negative-binomial has 2, geometric 1, logarithmic 1, poisson 1, binomial 2",
+                );
             }
         };
         law.checked()
@@ -67,7 +67,7 @@ impl Runs {
             if holds {
                 Ok(())
             } else {
-                Err(Error::Domain { name, value, allowed })
+                domain(name, value, allowed)
             }
         };
         match self {
@@ -89,7 +89,6 @@ impl Runs {
     }
 
     /// Returns E\[K\] = f′(1), known to a relative error of 1e-13.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
             Self::NegativeBinomial { shape, stopping } => {
