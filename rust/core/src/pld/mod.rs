@@ -27,6 +27,30 @@
 //! linear means: the profile of a finite measure on the lattice. Those measures are composed by FFT under an
 //! exponential tilt ([`compose`]), and each approximation made on the way is added to the upper result and subtracted
 //! from the lower one.
+//!
+//! # What each way buys
+//!
+//! Each was switched off alone for 161 documents: examples, golden documents, settings of `docs/validation.md`, random
+//! documents of all kinds, and Poisson sampling with probabilities from 10⁻⁷ to 10⁻³. How many of them took this way, how
+//! many changed without it, in how many an interval became more than half as wide again, and the largest such factor:
+//!
+//! | way | taken | changed | wider | at most |
+//! | --- | --- | --- | --- | --- |
+//! | largest losses (`largest`) | 81 | 11 | 6 | 5·10⁷ |
+//! | one large loss (`single_jump`) | 86 | 10 | 5 | 10⁶ |
+//! | rounds without a lattice ([`doubling`]) | 12 | 7 | 7 | 2·10⁴ |
+//! | its law from below from [`tangents`], not from chords | 16 | 13 | 7 | 390 |
+//! | its cells after the law of a pass ([`cells::Outline`]) | 9 | 5 | 4 | 180 |
+//! | heavy atoms over several scales ([`doubling::Law::spread`]) | 8 | 5 | 3 | 43 |
+//! | an offset of the lattice ([`offset`]) | 105 | 53 | 17 | 74 |
+//! | room for what a lattice spreads (`search`) | 12 | 9 | 2 | 13 |
+//! | heavy tails sketched less far (`question`) | 66 | 43 | 6 | 4.3 |
+//! | isolated losses from above (`isolated`, `from_upper`) | 33 | 23 | 2 | 3.2 |
+//! | a coarser lattice where that is enough (`search`) | 14 | 11 | 2 | 3.2 |
+//!
+//! None costs time where it changes nothing (the median of the times without it is within 12 % of that with it). `basic`,
+//! and the bound where no sum of losses reaches ε, were not needed by any of them: they answer where everything else
+//! fails.
 
 pub mod answer;
 mod basic;
