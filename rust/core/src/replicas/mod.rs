@@ -10,6 +10,13 @@
 //! [`automaton_tuples`], [`phases`] are for cyclic sampling and [`placed`] for bins; [`drawn`] is the common interface
 //! of all of them.
 //!
+//! **Two chains.** Ages are the states of one of the automata, and yet have a chain of their own. A state of ages steps
+//! by a shift of its multiset: no list of next states is stored, and a table takes 4 bytes a state instead of 8. Blocks of
+//! rounds, which multiply the order that fits, and few busy replicas are known for ages alone. As an automaton single
+//! records take, for n = 2000 and a column as long as b, about 1.7 times as long for a moment and 1.5 times for a tuple at
+//! b = 64 and m = 3, where ln Z_m comes out 0.09 higher; at b = 8 and m = 8 about 0.6 and 1.2 times. Users and allocations
+//! have no ages.
+//!
 //! **Why a moment is a guarantee.** For x ≥ 0 and an integer m ≥ 2, `(x − e^ε)₊ ≤ c_m e^{−(m−1)ε} x^m` with c_m =
 //! (m−1)^{m−1}/m^m: the quotient (x − e^ε)/x^m is largest at x = e^ε m/(m−1), where it is that constant. With x = f and
 //! the mean under R,
