@@ -233,9 +233,9 @@ impl Sampled {
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
         let refused = PyValueError::new_err("only one run of one sampler of records has truncated batches");
         let [(mechanism, 1)] = &self.parts[..] else { return Err(refused) };
-        let truncated = if let Some(kernel) = mechanism.kernel() {
+        let truncated = if let Some(kernel) = mechanism.kernel::<RenewalKernel>() {
             TruncatedKernel::new(kernel, dataset_size, limit).map(Mechanism::from)
-        } else if let Some(kernel) = mechanism.kernel() {
+        } else if let Some(kernel) = mechanism.kernel::<BinsKernel>() {
             TruncatedBinsKernel::new(kernel, dataset_size, limit).map(Mechanism::from)
         } else {
             return Err(refused);

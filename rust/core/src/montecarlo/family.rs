@@ -89,10 +89,10 @@ pub struct Statistic {
 }
 
 /// The rounds (or bins) in which the records of each lane's sample take part, and the number of records.
-pub type Patterns = Vec<Vec<(usize, f64)>>;
+pub type LanePatterns = Vec<Vec<(usize, f64)>>;
 
 /// Draws the participations of a tuple of replicas for each lane.
-pub type DrawTuples<'a> = dyn FnMut(&mut Stream, &mut Patterns) + 'a;
+pub type DrawTuples<'a> = dyn FnMut(&mut Stream, &mut LanePatterns) + 'a;
 
 /// What is known of a family of mechanisms, apart from samples.
 ///

@@ -24,7 +24,7 @@
 //! with q ≤ ½ are at most 2q ln 2, and there are at most 4k other terms, each at most A + 1.
 
 use crate::error::{domain, Result};
-use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
+use crate::montecarlo::family::{DrawTuples, Family, Kernel, LanePatterns, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::source::{check_mean_scale, draw_noise};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
@@ -68,7 +68,7 @@ pub struct AllocationScratch {
     rows: Vec<Lanes>,
     odds: Vec<Lanes>,
     chances: Vec<Lanes>,
-    patterns: Patterns,
+    patterns: LanePatterns,
 }
 
 impl AllocationKernel {

@@ -12,7 +12,7 @@
 
 use crate::error::{domain, Result};
 use crate::montecarlo::family::{
-    DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Statistic, Weighed,
+    DrawTuples, Family, Kernel, LanePatterns, Origin, Origins, Purpose, Ratios, Statistic, Weighed,
 };
 use crate::montecarlo::source::check_mean_scale;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
@@ -77,7 +77,7 @@ impl BinsProposal {
 pub struct BinsScratch {
     noise: Vec<Lanes>,
     pub(in crate::montecarlo) products: Vec<Lanes>,
-    patterns: Patterns,
+    patterns: LanePatterns,
 }
 
 impl BinsScratch {

@@ -24,7 +24,7 @@
 //! for add, exact for the enclosed loss.
 
 use crate::error::{domain, Error, Result};
-use crate::montecarlo::family::{Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
+use crate::montecarlo::family::{Family, Kernel, LanePatterns, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::columns::{ColumnScratch, Columns};
 use crate::montecarlo::kernels::recursion::log_density;
 use crate::montecarlo::kernels::ring::Ring;
@@ -56,7 +56,7 @@ pub struct OverlappingKernel {
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct OverlappingScratch {
-    patterns: Patterns,
+    patterns: LanePatterns,
     rows: Vec<Lanes>,
     sums: Vec<Lanes>,
     ring: Ring,

@@ -21,7 +21,7 @@
 //! additions and ⌈n/b⌉ factors; [`Family::rounding`] adds them up.
 
 use crate::error::{domain, Result};
-use crate::montecarlo::family::{DrawTuples, Family, Kernel, Origin, Origins, Patterns, Purpose, Ratios, Weighed};
+use crate::montecarlo::family::{DrawTuples, Family, Kernel, LanePatterns, Origin, Origins, Purpose, Ratios, Weighed};
 use crate::montecarlo::kernels::correlate::Correlator;
 use crate::montecarlo::kernels::logarithms::log_ratio;
 use crate::montecarlo::kernels::products::{Blocks, Streamed};
@@ -439,7 +439,7 @@ struct Tuples<'a, 'b> {
 
 impl Source for Tuples<'_, '_> {
     #[inline(always)]
-    fn begin<V: Vector>(&mut self, patterns: &mut Patterns) {
+    fn begin<V: Vector>(&mut self, patterns: &mut LanePatterns) {
         (self.draw)(self.stream, patterns);
     }
 

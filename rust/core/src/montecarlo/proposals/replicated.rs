@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::family::{Patterns, Purpose, Ratios};
+use crate::montecarlo::family::{LanePatterns, Purpose, Ratios};
 use crate::montecarlo::mechanism::{Buffers, Mechanism, Samples};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::weight_bounds::{Direction, HolderSums};
@@ -125,7 +125,7 @@ impl Samples for Replicated {
     fn draw(&self, vectors: Vectors, _: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
         let mut log_weights = splat(0.0);
         let mut states = std::mem::take(buffers.of::<States>());
-        let mut tuples = |stream: &mut Stream, patterns: &mut Patterns| {
+        let mut tuples = |stream: &mut Stream, patterns: &mut LanePatterns| {
             patterns.resize(LANES, Vec::new());
             patterns.iter_mut().for_each(Vec::clear);
             let States { rounds, blocks, further, automata, phases, bins } = &mut states;
@@ -166,7 +166,7 @@ struct Place<'a> {
     stream: &'a mut Stream,
     bins: &'a mut Vec<usize>,
     log_weights: &'a mut Lanes,
-    patterns: &'a mut Patterns,
+    patterns: &'a mut LanePatterns,
 }
 
 impl Vectored for Place<'_> {
@@ -205,7 +205,7 @@ struct ByRounds<'a, T: Stepwise> {
     stream: &'a mut Stream,
     states: &'a mut Vec<T::Tuple>,
     log_weights: &'a mut Lanes,
-    patterns: &'a mut Patterns,
+    patterns: &'a mut LanePatterns,
 }
 
 impl<T: Stepwise> Vectored for ByRounds<'_, T> {
@@ -251,7 +251,7 @@ struct ByBlocks<'a> {
     states: &'a mut Vec<BlockTuple>,
     further: &'a mut Vec<Lanes>,
     log_weights: &'a mut Lanes,
-    patterns: &'a mut Patterns,
+    patterns: &'a mut LanePatterns,
 }
 
 impl Vectored for ByBlocks<'_> {

@@ -185,8 +185,7 @@ mod tests {
         let mut state = seed.wrapping_mul(2).wrapping_add(1);
         move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let value = (real(state >> 33) + 0.5) / 2_147_483_648.0;
-            value
+            (real(state >> 33) + 0.5) / 2_147_483_648.0
         }
     }
 
