@@ -11,6 +11,7 @@ import pytest
 from accountant_samples import POISSON, ROUND, changed
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import Accountant
@@ -371,15 +372,10 @@ def test_groups(ledger: Accountant) -> None:
 
 # Where samples are drawn.
 
-SAMPLED: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "sampled",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 0.05},
-    "training": {"sampling_probability": 0.2, "iterations": 12},
-    "sampler": {"kind": "b-min-sep", "min_separation": 3},
-    "matrix": {"kind": "banded-square-root", "bands": 3},
-    "noise": {"multiplier": 2},
-}
+SAMPLED: dict[str, Any] = doc(
+    "name=sampled epsilon=1 delta=0.05 sampling_probability=0.2 iterations=12 sampler=b-min-sep",
+    "min_separation=3 matrix=banded-square-root bands=3 multiplier=2",
+)
 
 
 def test_a_sampled_plan_is_tested_once(counted: list[Any]) -> None:

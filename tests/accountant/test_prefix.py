@@ -13,6 +13,7 @@ import oracle
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from plain_documents import doc
 from sampled_tools import Array, lower_toeplitz
 
 import pyaccount
@@ -45,14 +46,9 @@ MATRICES: dict[str, tuple[dict[str, Any], Array]] = {
 
 
 def document(sampler: dict[str, Any], matrix: dict[str, Any] | None = None, **training: Any) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "run",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": DELTA},
-        "training": {"iterations": N, **training},
-        "sampler": sampler,
-        "noise": {"multiplier": SIGMA},
-    }
+    written: dict[str, Any] = doc(
+        name="run", epsilon=2, delta=DELTA, iterations=N, training=training, sampler=sampler, multiplier=SIGMA
+    )
     return written | ({} if matrix is None else {"matrix": matrix})
 
 

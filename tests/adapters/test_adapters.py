@@ -19,6 +19,7 @@ from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 from places import GOLDEN
+from plain_documents import sections
 
 import pyaccount
 from pyaccount.adapters import dp_accounting, opacus
@@ -280,16 +281,8 @@ def test_batches_of_a_fixed_size() -> None:
     )
     document = dp_accounting.from_event(tree, adjacency="replace-one", delta=DELTA, epsilon=4, group_size=1)
     assert document["phases"] == [
-        {
-            "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 5},
-            "sampler": {"kind": "fixed-size"},
-            "noise": {"multiplier": 2},
-        },
-        {
-            "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 1},
-            "sampler": {"kind": "with-replacement"},
-            "noise": {"multiplier": 3},
-        },
+        sections(dataset_size=1000, expected_batch_size=10, iterations=5, sampler="fixed-size", multiplier=2),
+        sections(dataset_size=1000, expected_batch_size=20, iterations=1, sampler="with-replacement", multiplier=3),
     ]
     assert dp_accounting.to_event(document) == tree
     assert pyaccount.certify(document).holds
@@ -640,10 +633,9 @@ def test_mixtures_that_move_nothing_release_nothing() -> None:
 
 
 def test_several_draws_under_replacement_have_no_event() -> None:
-    changes = {
-        "privacy": {**BASE["privacy"], "adjacency": "replace-one"},
-        "sampler": {"kind": "poisson", "draws_per_iteration": 2},
-    }
+    changes = sections(
+        privacy={**BASE["privacy"], "adjacency": "replace-one"}, sampler="poisson", draws_per_iteration=2
+    )
     problem = only_problem(dp_accounting.to_event, {**BASE, **changes})
     assert (problem.slug, problem.path_text) == ("no-equivalent", "privacy.adjacency")
     assert problem.allowed == "add-remove or zero-out"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from places import CERTIFICATES, EXAMPLES
+from plain_documents import doc
 from scipy.stats import binom, norm
 
 import pyaccount
@@ -24,14 +25,12 @@ CANARIES = EXAMPLES / "canaries.csv"
 def certified(sigma: float = SIGMA, **privacy: object) -> pyaccount.Certificate:
     """One release of a sum: N(1, σ²) against N(0, σ²) for each record."""
     return pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "one release",
-            "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": DELTA, **privacy},
-            "training": {"iterations": 1},
-            "sampler": {"kind": "none"},
-            "noise": {"multiplier": sigma},
-        }
+        doc(
+            "name='one release' adjacency=add-remove iterations=1 sampler=none",
+            delta=DELTA,
+            privacy=privacy,
+            multiplier=sigma,
+        )
     )
 
 
@@ -90,14 +89,10 @@ def test_the_curve_refutes_before_one_point_does(certificate: pyaccount.Certific
 def test_directions_count_each_for_itself() -> None:
     """Poisson sampling's two directions differ: guesses of absence alone are held against the smaller one."""
     sampled = pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "sampled",
-            "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3},
-            "training": {"sampling_probability": 0.05, "iterations": 20},
-            "sampler": {"kind": "poisson"},
-            "noise": {"multiplier": 0.5},
-        }
+        doc(
+            "name=sampled adjacency=add-remove delta=1e-3 sampling_probability=0.05 iterations=20 sampler=poisson",
+            "multiplier=0.5",
+        )
     )
     coins = [True] * 40 + [False] * 40
     scores = [1.0] * 40 + [0.0] * 40

@@ -12,6 +12,7 @@ import mpmath as mp  # type: ignore[import-untyped]
 import pytest
 from jsonschema import Draft202012Validator
 from places import EXAMPLES
+from plain_documents import doc
 from scipy.stats import norm
 
 import pyaccount
@@ -256,14 +257,12 @@ def test_pictures_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mechanism(sampler: dict[str, Any], name: str, **privacy: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5} | privacy,
-        "training": {"dataset_size": 1000, "expected_batch_size": 100, "iterations": 10},
-        "sampler": sampler,
-        "noise": {"multiplier": 40.0},
-    }
+    return doc(
+        "dataset_size=1000 expected_batch_size=100 iterations=10 multiplier=40.0",
+        name=name,
+        privacy=privacy,
+        sampler=sampler,
+    )
 
 
 def test_comparisons() -> None:

@@ -14,19 +14,13 @@ import numpy as np
 import pytest
 from certificate_oracle import inconsistencies
 from gate_tools import changed, golden, save
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import CertificateError, DomainError
 
 N = 60
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "matrix",
-    "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": 1e-5},
-    "training": {"iterations": N},
-    "sampler": {"kind": "none", "min_separation": 20},
-    "noise": {"multiplier": "solve"},
-}
+BASE: dict[str, Any] = doc("name=matrix epsilon=4 sampler=none min_separation=20 multiplier=solve", iterations=N)
 MATRICES: dict[str, dict[str, Any]] = {
     "root": {"kind": "banded-square-root", "bands": 8},
     "wide": {"kind": "banded-square-root", "bands": 8, "normalize": False},

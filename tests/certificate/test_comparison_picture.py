@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli
@@ -21,16 +22,13 @@ MATRICES = {"identity": {"kind": "identity"}, "bands": {"kind": "banded-square-r
 
 
 def document(name: str, epsilon: float, **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": f"{name}-{epsilon:g}",
-        "privacy": {"adjacency": "zero-out", "epsilon": epsilon, "delta": 1e-5},
-        "training": {"iterations": 16},
-        "sampler": {"kind": "none", "min_separation": 4},
-        "matrix": MATRICES[name],
-        "noise": {"multiplier": "solve"},
-        **changes,
-    }
+    return doc(
+        "iterations=16 sampler=none min_separation=4 multiplier=solve",
+        changes,
+        name=f"{name}-{epsilon:g}",
+        epsilon=epsilon,
+        matrix=MATRICES[name],
+    )
 
 
 EPSILONS = (4.0, 1.0)

@@ -11,19 +11,13 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
+from plain_documents import doc
 from report_samples import text_of
 
 import pyaccount
 
 DELTA = 1e-5
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "contrast",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": DELTA},
-    "training": {"dataset_size": 1000, "iterations": 12},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 4.0},
-}
+BASE: dict[str, Any] = doc("name=contrast dataset_size=1000 iterations=12 sampler=poisson multiplier=4.0", delta=DELTA)
 #: The square root of the prefix sums, four bands of it, with columns of norm 1.
 ROOT = np.array([1.0, 1 / 2, 3 / 8, 5 / 16])
 ROOT /= np.linalg.norm(ROOT)

@@ -16,6 +16,7 @@ from certificate_oracle import inconsistencies
 from gate_tools import changed, golden, save
 from mpmath import mp
 from places import EXAMPLES
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.certificate.meaning import stated_points, upper_points
@@ -24,22 +25,10 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.pages.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 from pyaccount.risk.gaussian import hull
 
-GAUSSIAN = {
-    "pyaccount": 1,
-    "name": "gaussian",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
-    "training": {"iterations": 9},
-    "sampler": {"kind": "none"},
-    "noise": {"multiplier": 3.0},
-}
-LARGE = {
-    "pyaccount": 1,
-    "name": "large",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-    "training": {"sampling_probability": 0.1, "iterations": 1000},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.6},
-}
+GAUSSIAN = doc(name="gaussian", delta=1e-6, iterations=9, sampler="none", multiplier=3.0)
+LARGE = doc(
+    "name=large adjacency=add-remove delta=1e-6 sampling_probability=0.1 iterations=1000 sampler=poisson multiplier=0.6"
+)
 SMALL = changed(LARGE, name="small", training__sampling_probability=0.001, noise__multiplier=2.0)
 DOCUMENTS: dict[str, Any] = {
     "cifar10": str(EXAMPLES / "cifar10-dp-sgd.yaml"),

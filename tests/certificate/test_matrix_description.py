@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount import cli
@@ -29,15 +30,14 @@ MATRICES: dict[str, dict[str, Any]] = {
 
 
 def document(kind: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "to train with",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-5},
-        "training": {"iterations": N},
-        "sampler": {"kind": "none", "max_participations": 2, "min_separation": 4},
-        "matrix": {"kind": kind, **MATRICES[kind]},
-        "noise": {"multiplier": "solve"},
-    } | changes
+    return (
+        doc(
+            "name='to train with' epsilon=2 sampler=none max_participations=2 min_separation=4 multiplier=solve",
+            iterations=N,
+            matrix={"kind": kind, **MATRICES[kind]},
+        )
+        | changes
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -183,12 +183,11 @@ def test_choices_are_made_first_and_several_phases_have_one_each() -> None:
 
 def test_a_matrix_that_is_searched_for_is_found_first() -> None:
     """The same as the certificate's, for both begin with the same seed."""
-    raw = document("identity", matrix={"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampling"}) | {
-        "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-2},
-        "training": {"participation_rate": 0.1, "iterations": N},
-        "sampler": {"kind": "b-min-sep"},
-        "accounting": {"seed": 20261123, "profile": [], "tolerance": 0.2},
-    }
+    raw = document("identity", matrix={"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampling"}) | sections(
+        "adjacency=zero-out epsilon=1 delta=1e-2 participation_rate=0.1 sampler=b-min-sep seed=20261123",
+        "profile=[] tolerance=0.2",
+        iterations=N,
+    )
     found, certified = pyaccount.matrix(raw), pyaccount.certify(raw).data
     assert found.phases[0].matrix == certified.phases[0].matrix
     assert found.searched == certified.evidence.searched is not None

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import gaussian_delta
-from plain_documents import document
+from plain_documents import doc, document
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 
 import pyaccount
@@ -405,14 +405,10 @@ def test_the_meaning_of_an_unsampled_run_is_that_of_its_gaussian() -> None:
 
 
 def test_a_pure_guarantee_lends_no_epsilon_below_its_own_to_a_delta_of_zero() -> None:
-    laplace = {
-        "pyaccount": 1,
-        "name": "one-count",
-        "privacy": {"adjacency": "add-remove", "epsilon": 3.0, "delta": "solve"},
-        "training": {"iterations": 1},
-        "sampler": {"kind": "none", "max_participations": 1},
-        "noise": {"kind": "laplace", "multiplier": 0.5},
-    }
+    laplace = doc(
+        "name=one-count adjacency=add-remove epsilon=3.0 delta=solve iterations=1 sampler=none max_participations=1",
+        noise={"kind": "laplace", "multiplier": 0.5},
+    )
     certificate = pyaccount.certify(laplace)
     data = certificate.data
     for direction in ("remove", "add"):

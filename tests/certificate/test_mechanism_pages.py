@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from places import EXAMPLES
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -14,22 +15,13 @@ from pyaccount.pages.page import Entry, content_text
 
 pytestmark = pytest.mark.usefixtures("without_profiles")
 
-TRAINING = {
-    "training": {"sampling_probability": 0.01, "iterations": 20},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 2},
-}
+TRAINING = sections(sampling_probability=0.01, iterations=20, sampler="poisson", multiplier=2)
 VENDOR = {"name": "a vendor", "mechanism": {"kind": "stated", "epsilon": 0.5, "delta": 1e-8}}
 
 
 def certified(*phases: dict[str, Any], **privacy: Any) -> pyaccount.Certificate:
     return pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "releases",
-            "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6, **privacy},
-            "phases": list(phases),
-        }
+        doc(name="releases", adjacency="add-remove", delta=1e-6, privacy=privacy, phases=list(phases))
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from places import EXAMPLES, ROOT
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.pages.plot import Axis, Plot, Series
@@ -101,16 +102,14 @@ def assert_readable(picture: str) -> None:
 
 def document(name: str, epsilon: object, sigma: object = "solve", bands: int = 1, **changes: Any) -> dict[str, Any]:
     matrix = {"kind": "identity"} if bands == 1 else {"kind": "banded-square-root", "bands": bands}
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "zero-out", "epsilon": epsilon, "delta": 1e-5},
-        "training": {"iterations": 64},
-        "sampler": {"kind": "none", "min_separation": 16},
-        "matrix": matrix,
-        "noise": {"multiplier": sigma},
-        **changes,
-    }
+    return doc(
+        "iterations=64 sampler=none min_separation=16",
+        changes,
+        name=name,
+        epsilon=epsilon,
+        matrix=matrix,
+        multiplier=sigma,
+    )
 
 
 COMPARED: dict[str, list[dict[str, Any]]] = {

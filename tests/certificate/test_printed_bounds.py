@@ -14,7 +14,7 @@ from certificate_oracle import inconsistencies
 from gate_tools import golden
 from oracle import gaussian_delta, gaussian_epsilon
 from places import EXAMPLES
-from plain_documents import document, one_step
+from plain_documents import doc, document, one_step, sections
 from report_samples import certificate, text_of
 
 import pyaccount
@@ -162,16 +162,10 @@ def test_the_tests_of_samples_are_told_rounded_up() -> None:
 def doubted() -> pyaccount.Certificate:
     """A claim that samples refute, where what holds is proven without them."""
     return pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "doubted",
-            "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3},
-            "training": {"iterations": 8, "sampling_probability": 0.9999},
-            "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "cold"},
-            "matrix": {"kind": "banded-square-root", "bands": 2},
-            "noise": {"multiplier": 1},
-            "accounting": {"seed": 3},
-        }
+        doc(
+            "name=doubted epsilon=1 delta=1e-3 iterations=8 sampling_probability=0.9999 sampler=b-min-sep",
+            "min_separation=2 start=cold matrix=banded-square-root bands=2 multiplier=1 seed=3",
+        )
     )
 
 
@@ -307,18 +301,8 @@ def test_what_only_some_phases_assume_names_them() -> None:
         "name": "two",
         "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": "solve", "delta": 1e-5},
         "phases": [
-            {
-                "name": "training",
-                "training": {"sampling_probability": 0.01, "iterations": 10},
-                "sampler": {"kind": "poisson"},
-                "noise": {"multiplier": 2.0},
-            },
-            {
-                "name": "release",
-                "training": {"iterations": 1},
-                "sampler": {"kind": "none"},
-                "noise": {"multiplier": 9.0},
-            },
+            sections(name="training", sampling_probability=0.01, iterations=10, sampler="poisson", multiplier=2.0),
+            sections(name="release", iterations=1, sampler="none", multiplier=9.0),
         ],
     }
     assumptions = pyaccount.certify(raw).data.assumptions

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gate_tools import rehashed
 from numpy.typing import NDArray
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount import cli
@@ -32,18 +33,13 @@ OPTIMAL = {"kind": "optimal-toeplitz", "bands": 4}
 def document(workload: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
     """Closed forms: nothing is sampled."""
     said = {} if workload is None else {"workload": workload}
-    return {
-        "pyaccount": 1,
-        "name": "workload",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-5},
-        "training": {"iterations": N},
-        "sampler": {"kind": "none", "max_participations": 3, "min_separation": 10},
-        "matrix": OPTIMAL,
-        "noise": {"multiplier": "solve"},
-        "accounting": {"profile": []},
-        **said,
-        **changes,
-    }
+    return doc(
+        "name=workload epsilon=2 sampler=none max_participations=3 min_separation=10 multiplier=solve profile=[]",
+        said,
+        changes,
+        iterations=N,
+        matrix=OPTIMAL,
+    )
 
 
 def as_text(certificate: pyaccount.Certificate) -> str:
@@ -241,12 +237,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "zeros": ({"workload": {"learning_rates": [0.0] * N}}, "contradiction", "workload.learning_rates", "all 0"),
     "unknown length": (
-        {
-            "workload": {"learning_rates": RATES},
-            "training": {"iterations": "solve"},
-            "noise": {"multiplier": 5},
-            "matrix": {"kind": "identity"},
-        },
+        sections(workload={"learning_rates": RATES}, iterations="solve", multiplier=5, matrix="identity"),
         "contradiction",
         "workload.learning_rates",
         "the number of iterations is to be solved",

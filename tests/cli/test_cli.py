@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from gate_tools import interrupted
 from places import EXAMPLES, ROOT
+from plain_documents import doc
 
 from pyaccount import cli
 
@@ -130,15 +131,10 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "certify" in out + err
 
 
-SLOW = {
-    "pyaccount": 1,
-    "name": "slow",
-    "privacy": {"adjacency": "add-remove", "group_size": 60, "epsilon": "solve", "delta": 1e-6},
-    "training": {"sampling_probability": 0.01, "iterations": 100_000_000},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 30.0},
-    "accounting": {"tolerance": 1e-8},
-}
+SLOW = doc(
+    "name=slow adjacency=add-remove group_size=60 delta=1e-6 sampling_probability=0.01",
+    "iterations=100_000_000 sampler=poisson multiplier=30.0 tolerance=1e-8",
+)
 
 
 def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:

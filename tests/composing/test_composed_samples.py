@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hull_oracle import delta_of, pair_of
 from places import ROOT
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount.certificate.consistency import content_sha256, inconsistencies
@@ -136,16 +137,10 @@ def test_the_rule_is_told() -> None:
 
 def test_a_proven_guarantee_of_a_sampled_run() -> None:
     """If no test improved on the proven bound, only the points of the profile may fail."""
-    document = {
-        "pyaccount": 1,
-        "name": "proven",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.01},
-        "training": {"sampling_probability": 0.9, "iterations": 4},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2},
-        "matrix": {"kind": "banded-square-root", "bands": 2},
-        "noise": {"multiplier": 0.7},
-        "accounting": {"seed": 3, "profile": [0.5, 1.0]},
-    }
+    document = doc(
+        "name=proven delta=0.01 sampling_probability=0.9 iterations=4 sampler=b-min-sep min_separation=2",
+        "matrix=banded-square-root bands=2 multiplier=0.7 seed=3 profile=[0.5,1.0]",
+    )
     data = pyaccount.certify(document).data
     sampling = data.evidence.sampling
     assert sampling is not None
@@ -160,12 +155,10 @@ def test_a_proven_guarantee_of_a_sampled_run() -> None:
 def test_uncertain_guarantees_beside_samples_are_refused() -> None:
     """A document that draws samples itself has no room for the failure of a stated guarantee."""
     stated = {"mechanism": {"kind": "stated", "epsilon": 1, "failure_probability": 1e-6}}
-    sampled = {
-        "training": {"sampling_probability": 0.1, "iterations": 6},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2},
-        "matrix": {"kind": "banded-square-root", "bands": 2},
-        "noise": {"multiplier": 1},
-    }
+    sampled = sections(
+        "sampling_probability=0.1 iterations=6 sampler=b-min-sep min_separation=2 matrix=banded-square-root",
+        "bands=2 multiplier=1",
+    )
     document = {"pyaccount": 1, "name": "both", "privacy": ZERO_OUT, "phases": [sampled, stated]}
     with pytest.raises(pyaccount.DocumentError, match="stated guarantee from samples beside a phase") as caught:
         pyaccount.compile(document)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from places import ROOT
+from plain_documents import sections
 
 import pyaccount
 from pyaccount.composing import joint, joint_document
@@ -119,11 +120,10 @@ def test_a_planned_document_is_not_converted() -> None:
 
 def test_records_and_users() -> None:
     """Records and users have no joint guarantee."""
-    users = {
-        "training": {"iterations": 30, "sampling_probability": 0.05},
-        "sampler": {"kind": "user-b-min-sep", "min_separation": 2, "records_per_user": 3, "attribution": "single"},
-        "noise": {"multiplier": 2},
-    }
+    users = sections(
+        "iterations=30 sampling_probability=0.05 sampler=user-b-min-sep min_separation=2 records_per_user=3",
+        "attribution=single multiplier=2",
+    )
     with pytest.raises(pyaccount.DocumentError) as caught:
         joint_document([document("records"), document("users", "zero-out", **users)])
     (problem,) = caught.value.problems

@@ -13,6 +13,7 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import oracle
 import pytest
+from plain_documents import doc
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 import pyaccount
@@ -457,14 +458,10 @@ def test_larger_data_sets_have_smaller_bounds(change: str, sampler: str) -> None
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
 def test_the_best_of_several_bounds_is_as_narrow_as_asked(epsilon: float, tolerance: float) -> None:
     """If all pieces agree up to rounding, in the left tail, last digits may not decide, or no window would end."""
-    body = {
-        "pyaccount": 1,
-        "name": "groups",
-        "privacy": {"adjacency": "zero-out", "group_size": 4, "epsilon": "solve", "delta": 1e-8},
-        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 100},
-        "sampler": {"kind": "fixed-size"},
-        "noise": {"multiplier": 5.0},
-    }
+    body = doc(
+        "name=groups group_size=4 delta=1e-8 dataset_size=1000 expected_batch_size=10 iterations=100",
+        "sampler=fixed-size multiplier=5.0",
+    )
     answer = Engine().ask(pyaccount.compile(body).at().bounds(), Question(epsilon, None, tolerance))
     assert answer.within_tolerance
     for found in answer.directions.values():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from numpy.typing import NDArray
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount import _core
@@ -265,16 +266,13 @@ def test_no_sample_exceeds_its_cap(direction: str) -> None:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "overlapping",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-3},
-        "training": {"participation_rate": 0.02, "iterations": 64},
-        "sampler": {"kind": "b-min-sep", "min_separation": 16},
-        "matrix": {"kind": "blt", "buffers": 2},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 3, "tolerance": 0.05, "profile": [1.0, 2.0]},
-    } | changes
+    return (
+        doc(
+            "name=overlapping epsilon=2.0 delta=1e-3 participation_rate=0.02 iterations=64 sampler=b-min-sep",
+            "min_separation=16 matrix=blt buffers=2 multiplier=solve seed=3 tolerance=0.05 profile=[1.0,2.0]",
+        )
+        | changes
+    )
 
 
 @pytest.mark.parametrize("matrix", ["blt", "banded-inverse", "dense"])
@@ -307,10 +305,7 @@ def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Pat
 def test_users_whose_columns_overlap() -> None:
     sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 16}
     # Two records for each user, each with half the probability, so that a user takes part as often as one record would.
-    changes: dict[str, Any] = {
-        "training": {"sampling_probability": 0.01, "iterations": 64},
-        "accounting": {"seed": 3, "tolerance": 0.05, "profile": []},
-    }
+    changes: dict[str, Any] = sections(sampling_probability=0.01, iterations=64, seed=3, tolerance=0.05, profile=[])
     users = pyaccount.certify(document(sampler=sampler, **changes)).data
     assert users.privacy.unit == "user"
     single = {**sampler, "records_per_user": 1}

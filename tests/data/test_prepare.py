@@ -14,6 +14,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from places import EXAMPLES
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -124,14 +125,9 @@ def test_what_it_says_can_be_certified() -> None:
 
 
 def test_without_users_in_the_sampler_groups_of_records_are_protected() -> None:
-    document = {
-        "pyaccount": 1,
-        "name": "groups",
-        "privacy": {"adjacency": "zero-out", "epsilon": 8, "delta": 1e-5},
-        "training": {"dataset_size": 400, "expected_batch_size": 40, "iterations": 10},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": "solve"},
-    }
+    document = doc(
+        "name=groups epsilon=8 dataset_size=400 expected_batch_size=40 iterations=10 sampler=poisson multiplier=solve"
+    )
     prepared = pyaccount.prepare(AUTHORS, records_per_user=2, document=document, expected_batch_size=20)
     assert prepared.document is not None
     assert prepared.document.privacy.group_size == 2

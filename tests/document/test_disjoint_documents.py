@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_documents import sections
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -13,23 +14,13 @@ from pyaccount.errors import DocumentError, Problem
 
 HEAD = {"pyaccount": 1, "name": "parts"}
 TRAINING = {"training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}}
-SAMPLED = {
-    "training": {"sampling_probability": 0.1, "iterations": 10},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 2},
-}
+SAMPLED = sections(sampling_probability=0.1, iterations=10, sampler="poisson", multiplier=2)
 BINS = {"training": {"iterations": 20}, "sampler": {"kind": "balls-in-bins", "bins": 5}, "noise": {"multiplier": 2}}
-B_MIN_SEP = {
-    "training": {"iterations": 20, "sampling_probability": 0.1},
-    "sampler": {"kind": "b-min-sep", "min_separation": 3},
-    "matrix": {"kind": "banded-square-root", "bands": 3},
-    "noise": {"multiplier": 2},
-}
-FIXED = {
-    "training": {"dataset_size": 100, "expected_batch_size": 10, "iterations": 5},
-    "sampler": {"kind": "fixed-size"},
-    "noise": {"multiplier": 2},
-}
+B_MIN_SEP = sections(
+    "iterations=20 sampling_probability=0.1 sampler=b-min-sep min_separation=3 matrix=banded-square-root",
+    "bands=3 multiplier=2",
+)
+FIXED = sections(dataset_size=100, expected_batch_size=10, iterations=5, sampler="fixed-size", multiplier=2)
 LAPLACE = {"mechanism": {"kind": "laplace", "scale": 20}}
 SAMPLE = {"kind": "poisson", "sampling_probability": 0.1}
 

@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 from document_samples import edited, found, load_text, problems_of, written
+from plain_documents import doc
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
 
-HEAD: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "choices",
-    "privacy": {"adjacency": "add-remove", "epsilon": 4, "delta": 1e-6},
-    "training": {"dataset_size": 1000, "participation_rate": 0.1, "iterations": 100},
-    "sampler": {"kind": "b-min-sep"},
-    "noise": {"multiplier": "solve"},
-}
+HEAD: dict[str, Any] = doc(
+    "name=choices adjacency=add-remove epsilon=4 delta=1e-6 dataset_size=1000 participation_rate=0.1",
+    "iterations=100 sampler=b-min-sep multiplier=solve",
+)
 BSR, BLT = "banded-square-root", "optimal-toeplitz"
 
 

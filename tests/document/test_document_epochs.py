@@ -9,6 +9,7 @@ import pytest
 from document_samples import BASE, edited, load_text, problems_of, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_documents import doc
 
 from pyaccount.adapters import opacus
 from pyaccount.document.epochs import epochs_of, iterations_of
@@ -20,15 +21,7 @@ BSR4 = {"kind": "banded-square-root", "bands": 4}
 
 
 def mapping(sampler: dict[str, Any], training: dict[str, Any], **sections: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "epochs",
-        "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": 1e-6},
-        "training": training,
-        "sampler": sampler,
-        "noise": {"multiplier": "solve"},
-        **sections,
-    }
+    return doc(sections, name="epochs", epsilon=4, delta=1e-6, training=training, sampler=sampler, multiplier="solve")
 
 
 LENGTHS = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from document_samples import edited, found, load_text, problems_of, written
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.document.document import Document
@@ -632,15 +633,11 @@ def test_the_formula_of_b_min_sep(tmp_path: Path) -> None:
 def test_a_matrix_without_bands_does_not_say_how_far_apart_participations_are(
     matrix: dict[str, Any], rate: dict[str, Any]
 ) -> None:
-    document = {
-        "pyaccount": 1,
-        "name": "no separation",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-2},
-        "training": rate | {"iterations": 64},
-        "sampler": {"kind": "b-min-sep"},
-        "matrix": matrix,
-        "noise": {"multiplier": 2.0},
-    }
+    document = doc(
+        "name='no separation' epsilon=2.0 delta=1e-2 sampler=b-min-sep multiplier=2.0",
+        training=rate | {"iterations": 64},
+        matrix=matrix,
+    )
     with pytest.raises(DocumentError) as caught:
         pyaccount.load(document)
     assert [(one.slug, one.path_text) for one in caught.value.problems] == [("missing-key", "sampler.min_separation")]

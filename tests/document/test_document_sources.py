@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from document_samples import BASE, PHASED, edited, load_text, problems_of, written
+from plain_documents import doc
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
@@ -19,14 +20,9 @@ from pyaccount.document.sections import Accounting
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.reading.fields import SOLVE
 
-MAPPING: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "cifar10",
-    "privacy": {"adjacency": "zero-out", "epsilon": 8, "delta": 1e-5},
-    "training": {"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 2000},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": "solve"},
-}
+MAPPING: dict[str, Any] = doc(
+    "name=cifar10 epsilon=8 dataset_size=50_000 expected_batch_size=500 iterations=2000 sampler=poisson multiplier=solve"
+)
 
 
 class Config(Mapping[str, Any]):

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 import pytest
-from plain_documents import document
+from plain_documents import doc, document
 
 import pyaccount
 from pyaccount.document.matrices import MATRICES
@@ -240,11 +240,7 @@ def test_every_refused_word_is_no_kind_and_suggests_none() -> None:
     for (section, said), reasons in zip(REFUSED.items(), refused, strict=True):
         assert set(reasons) <= set(said.split()), section
         for word in said.split():
-            base = {
-                "pyaccount": 1,
-                "name": "one",
-                "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
-            }
+            base = doc(name="one", delta=1e-6)
             source = (
                 base | {"mechanism": {"kind": word}}
                 if section == "mechanism"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import DocumentError, Problem
@@ -12,14 +13,10 @@ from pyaccount.errors import DocumentError, Problem
 
 def problems(probability: object, **sections: Any) -> list[Problem]:
     """Return the problems of a document with this sampling probability."""
-    stated = {
-        "pyaccount": 1,
-        "name": "own-probabilities",
-        "privacy": {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5},
-        "training": {"iterations": 10},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 1},
-    } | sections
+    stated = (
+        doc("name=own-probabilities adjacency=add-remove epsilon=8 iterations=10 sampler=poisson multiplier=1")
+        | sections
+    )
     stated["training"] = stated["training"] | {"sampling_probability": probability}
     with pytest.raises(DocumentError) as caught:
         pyaccount.load(stated)
@@ -155,13 +152,11 @@ def test_a_single_key_is_taken_for_what_it_resembles(written: dict[str, Any], me
 
 
 def test_an_empty_mapping_beside_a_mechanism() -> None:
-    stated = {
-        "pyaccount": 1,
-        "name": "own-probabilities",
-        "privacy": {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5},
-        "mechanism": {"kind": "laplace", "scale": 1},
-        "sampler": {"kind": "poisson", "sampling_probability": {}},
-    }
+    stated = doc(
+        "name=own-probabilities adjacency=add-remove epsilon=8",
+        mechanism={"kind": "laplace", "scale": 1},
+        sampler={"kind": "poisson", "sampling_probability": {}},
+    )
     with pytest.raises(DocumentError, match="give max, or strata"):
         pyaccount.load(stated)
     stated["sampler"] = {"kind": "poisson", "sampling_probability": {"schedule": [0.1]}}

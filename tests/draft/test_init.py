@@ -17,6 +17,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_documents import sections
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -461,12 +462,9 @@ def test_other_releases_are_phases(tmp_path: Path) -> None:
         question.name, default(question, answers)
     )
     said = loaded(drafted({**completed({}, ask), "name": "all of it"}), tmp_path).to_mapping()
-    training = {
-        "name": "training",
-        "training": {"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 200},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": "solve"},
-    }
+    training = sections(
+        "name=training dataset_size=10_000 expected_batch_size=100 iterations=200 sampler=poisson multiplier=solve"
+    )
     assert said["phases"] == [
         {"name": "selection", "mechanism": {"kind": "exponential", "epsilon": 0.01}, "count": 50},
         {

@@ -16,6 +16,7 @@ from drawn_once import Drawn
 from exact_mixtures import Mixture, hockey_stick, nothing
 from gate_tools import changed, refused, save
 from made import sampled
+from plain_documents import doc
 from sampled_tools import lower_toeplitz, phase_law, renewal_law
 from scipy.stats import binom
 
@@ -43,16 +44,11 @@ COEFFICIENTS = [0.6, 0.4]
 
 
 def made(seed: int = 5, threads: int = 1) -> tuple[Sampler, SampledMechanism]:
-    document = {
-        "pyaccount": 1,
-        "name": "added",
-        "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": "solve"},
-        "training": {"sampling_probability": 0.4, "iterations": 4},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": COEFFICIENTS},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"method": "monte-carlo"},
-    }
+    document = doc(
+        "name=added epsilon=0.5 delta=solve sampling_probability=0.4 iterations=4 sampler=b-min-sep",
+        "min_separation=2 start=warm matrix=toeplitz multiplier=1.0 method=monte-carlo",
+        coefficients=COEFFICIENTS,
+    )
     session = open_session(compile_document(load(document)), RunOptions(threads=threads, seed=seed))
     return session.sampler, session.mechanism(session.plan.at())
 
@@ -187,16 +183,11 @@ def test_what_the_theorem_is_not_about_has_no_such_claim() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(drawn: Drawn) -> dict[str, Any]:
-    document = {
-        "pyaccount": 1,
-        "name": "added",
-        "privacy": {"adjacency": "zero-out", "epsilon": 4.0, "delta": 1e-6},
-        "training": {"participation_rate": 0.01, "iterations": 200},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"profile": [], "seed": 5, "tolerance": 0.1},
-    }
+    document = doc(
+        "name=added epsilon=4.0 delta=1e-6 participation_rate=0.01 iterations=200 sampler=b-min-sep",
+        "min_separation=4 start=warm matrix=banded-square-root bands=4 multiplier=solve profile=[] seed=5",
+        "tolerance=0.1",
+    )
     with drawn.used():
         found: dict[str, Any] = json.loads(pyaccount.certify(document, threads=1).to_json())
     return found
@@ -235,16 +226,10 @@ def test_another_mean_than_was_tested_is_seen(certificate: dict[str, Any], tmp_p
 @pytest.fixture(scope="module")
 def after_second_moment(drawn: Drawn) -> Iterator[dict[str, Any]]:
     """Return a certificate whose added records are tested by a second moment, as if no bound on it were known."""
-    document = {
-        "pyaccount": 1,
-        "name": "second moment",
-        "privacy": {"adjacency": "zero-out", "epsilon": 4.0, "delta": 1e-6},
-        "training": {"participation_rate": 0.03, "iterations": 100},
-        "sampler": {"kind": "b-min-sep", "min_separation": 8, "start": "warm"},
-        "matrix": {"kind": "banded-square-root", "bands": 8},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 5, "tolerance": 0.03},
-    }
+    document = doc(
+        "name='second moment' epsilon=4.0 delta=1e-6 participation_rate=0.03 iterations=100 sampler=b-min-sep",
+        "min_separation=8 start=warm matrix=banded-square-root bands=8 multiplier=solve seed=5 tolerance=0.03",
+    )
 
     def unknown(*_: Any) -> None:
         return None
@@ -359,16 +344,14 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
 def test_a_profile_uses_no_test_of_a_run_with_more_noise() -> None:
     """Tests of larger σ bound δ of other runs: above the guarantee's ε, their bounds were 5 % below the result's δ."""
     n, b, p, ends = 3, 2, 0.7, [1.03, 1.15, 1.2, 1.25, 1.3, 1.4]
-    document = {
-        "pyaccount": 1,
-        "name": "several σ",
-        "privacy": {"adjacency": "zero-out", "epsilon": 0.05, "delta": 1e-4},
-        "training": {"sampling_probability": p, "iterations": n},
-        "sampler": {"kind": "b-min-sep", "min_separation": b, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": [0.8, 0.6]},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 5, "tolerance": 0.5, "profile": [round(0.05 * factor, 6) for factor in ends]},
-    }
+    document = doc(
+        "name='several σ' epsilon=0.05 delta=1e-4 sampler=b-min-sep start=warm matrix=toeplitz",
+        "coefficients=[0.8,0.6] multiplier=solve seed=5 tolerance=0.5",
+        sampling_probability=p,
+        iterations=n,
+        min_separation=b,
+        profile=[round(0.05 * factor, 6) for factor in ends],
+    )
     with patch.object(betting_choice, "added_bound", lambda *_: None):
         certificate = pyaccount.certify(document, threads=1).data
     assert certificate.evidence.sampling is not None
@@ -384,15 +367,11 @@ def test_a_profile_uses_no_test_of_a_run_with_more_noise() -> None:
 def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
     """No test is used of a claim that was refused, or of a guarantee that needs no test."""
     document = load(
-        {
-            "pyaccount": 1,
-            "name": "counted",
-            "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 1e-3},
-            "training": {"sampling_probability": 0.4, "iterations": 4},
-            "sampler": {"kind": "b-min-sep", "min_separation": 2},
-            "matrix": {"kind": "toeplitz", "coefficients": COEFFICIENTS},
-            "noise": {"multiplier": 1.0},
-        }
+        doc(
+            "name=counted epsilon=0.5 delta=1e-3 sampling_probability=0.4 iterations=4 sampler=b-min-sep",
+            "min_separation=2 matrix=toeplitz multiplier=1.0",
+            coefficients=COEFFICIENTS,
+        )
     )
     session = open_session(compile_document(document), RunOptions(threads=1, seed=1))
     instance = session.plan.at()

@@ -11,6 +11,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from exact_documents import Truth
 from gate_tools import save
+from plain_documents import doc
 from scipy.stats import norm
 
 import pyaccount
@@ -59,16 +60,11 @@ def test_nothing_is_found_where_moments_are_not_finite_or_too_few() -> None:
     assert best_polynomial((), 1.0) is None
 
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "all moments",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": "solve"},
-    "training": {"sampling_probability": 0.1, "iterations": 4},
-    "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"},
-    "matrix": {"kind": "toeplitz", "coefficients": [1, 0.6]},
-    "noise": {"multiplier": 1.2},
-    "accounting": {"method": "renyi", "seed": 5, "profile": [0.5, 2, 3]},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name='all moments' epsilon=1.5 delta=solve sampling_probability=0.1 iterations=4 sampler=b-min-sep",
+    "min_separation=2 start=warm matrix=toeplitz coefficients=[1,0.6] multiplier=1.2 method=renyi seed=5",
+    "profile=[0.5,2,3]",
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from certificate_oracle import inconsistencies
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.certificate.certificate import resolved
@@ -14,13 +15,7 @@ from pyaccount.execute.choose import choose
 from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiling import compile_document
 
-HEAD: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "chosen",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-2},
-    "noise": {"multiplier": "solve"},
-    "accounting": {"seed": 20261123, "profile": [], "tolerance": 0.2},
-}
+HEAD: dict[str, Any] = doc("name=chosen epsilon=1 delta=1e-2 multiplier=solve seed=20261123 profile=[] tolerance=0.2")
 #: Each with the candidates that do not contradict themselves.
 LISTS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[tuple[int, int]]]] = {
     "separation": (

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from plain_documents import sections
 from scipy import integrate, stats
 
 import pyaccount
@@ -13,11 +14,9 @@ from pyaccount.execute.engine import Answer, Engine
 
 pytestmark = pytest.mark.usefixtures("without_profiles")
 
-POISSON: dict[str, Any] = {
-    "training": {"dataset_size": 60_000, "expected_batch_size": 256, "iterations": 1000},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1},
-}
+POISSON: dict[str, Any] = sections(
+    dataset_size=60_000, expected_batch_size=256, iterations=1000, sampler="poisson", multiplier=1
+)
 TWO: dict[str, Any] = {
     "phases": [{"mechanism": {"kind": "gaussian", "sigma": 10}}, {"mechanism": {"kind": "laplace", "scale": 10}}]
 }

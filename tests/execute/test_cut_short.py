@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from drawn_once import Drawn
 from gate_tools import save
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli
@@ -19,25 +20,15 @@ from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.sampling.shards import Sampler
 
-SAMPLED: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "cut short",
-    "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-2},
-    "training": {"participation_rate": 0.05, "iterations": 32},
-    "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-    "matrix": {"kind": "banded-square-root", "bands": 4},
-    "noise": {"multiplier": "solve"},
-    "accounting": {"profile": [1, 2, 3], "tolerance": 0.05, "seed": 5},
-}
-GROUP: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "cut short",
-    "privacy": {"adjacency": "add-remove", "group_size": 2, "epsilon": "solve", "delta": 1e-6},
-    "training": {"sampling_probability": 0.01, "iterations": 100},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.0},
-    "accounting": {"profile": [0.5, 1, 2]},
-}
+SAMPLED: dict[str, Any] = doc(
+    "name='cut short' epsilon=2 delta=1e-2 participation_rate=0.05 iterations=32 sampler=b-min-sep",
+    "min_separation=4 start=warm matrix=banded-square-root bands=4 multiplier=solve profile=[1,2,3]",
+    "tolerance=0.05 seed=5",
+)
+GROUP: dict[str, Any] = doc(
+    "name='cut short' adjacency=add-remove group_size=2 delta=1e-6 sampling_probability=0.01",
+    "iterations=100 sampler=poisson multiplier=1.0 profile=[0.5,1,2]",
+)
 
 
 @pytest.fixture(scope="module")

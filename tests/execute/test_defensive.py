@@ -13,6 +13,7 @@ from exact_documents import Truth
 from exact_mixtures import Mixture, hockey_stick, nothing
 from log_sums import logsumexp
 from made import sampled
+from plain_documents import doc
 from sampled_tools import bin_law, lower_toeplitz, renewal_law
 from scipy.optimize import minimize
 
@@ -254,16 +255,10 @@ def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     assert not test.proposal.single.components
 
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "mixture",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3},
-    "training": {"sampling_probability": 0.02, "iterations": 200},
-    "sampler": {"kind": "b-min-sep", "min_separation": 8, "start": "warm"},
-    "matrix": {"kind": "banded-square-root", "bands": 8},
-    "noise": {"multiplier": 1.4},
-    "accounting": {"seed": 7, "profile": []},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=mixture epsilon=1 delta=1e-3 sampling_probability=0.02 iterations=200 sampler=b-min-sep",
+    "min_separation=8 start=warm matrix=banded-square-root bands=8 multiplier=1.4 seed=7 profile=[]",
+)
 
 
 @pytest.mark.usefixtures("eager", "drawn_once")
@@ -291,15 +286,11 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
     sampler_of: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 2, "start": "warm"}
     if users:
         sampler_of |= {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"}
-    document = {
-        "pyaccount": 1,
-        "name": "overlapping",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
-        "training": {"sampling_probability": 0.25, "iterations": 3},
-        "sampler": sampler_of,
-        "matrix": {"kind": "blt", "scales": [0.4], "decays": [0.8]},
-        "noise": {"multiplier": 1.1},
-    }
+    document = doc(
+        "name=overlapping epsilon=1.5 delta=1e-3 sampling_probability=0.25 iterations=3 matrix=blt",
+        "scales=[0.4] decays=[0.8] multiplier=1.1",
+        sampler=sampler_of,
+    )
     truth = Truth(document, tmp_path)
     mechanism, one, epsilon = pyaccount.compile(document).at().mechanism(), sampler(), 0.6
     assert mechanism.enclosed
@@ -323,15 +314,10 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
 @pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
 def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path: Path) -> None:
     """Only the bound of plain samples is known. With these in the mixture, samples from any law are bounded."""
-    document = {
-        "pyaccount": 1,
-        "name": "few",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
-        "training": {"dataset_size": 4, "iterations": 2},
-        "sampler": {"kind": "balls-in-bins", "bins": 2, "truncate_to": 1},
-        "matrix": {"kind": "banded-square-root", "bands": 2},
-        "noise": {"multiplier": 1.2},
-    }
+    document = doc(
+        "name=few delta=1e-3 dataset_size=4 iterations=2 sampler=balls-in-bins bins=2 truncate_to=1",
+        "matrix=banded-square-root bands=2 multiplier=1.2",
+    )
     if not bins:
         document["training"] = {"dataset_size": 4, "sampling_probability": 0.3, "iterations": 2}
         document["sampler"] = {"kind": "b-min-sep", "min_separation": 2, "start": "cold", "truncate_to": 1}

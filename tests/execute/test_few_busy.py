@@ -12,7 +12,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from gate_tools import save
 from made import sampled
-from plain_documents import with_changes
+from plain_documents import doc, with_changes
 
 import pyaccount
 from pyaccount.errors import NumericsError
@@ -29,16 +29,10 @@ from pyaccount.plan.sampled import SampledMechanism
 
 def document(**changes: Any) -> dict[str, Any]:
     """b-min-sep sampling of 500 rounds with eight bands; `section__key=value` changes it."""
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "few-busy",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-9},
-        "training": {"participation_rate": 0.01, "iterations": 500},
-        "sampler": {"kind": "b-min-sep", "min_separation": 8},
-        "matrix": {"kind": "banded-square-root", "bands": 8},
-        "noise": {"multiplier": 4.0},
-        "accounting": {"seed": 5, "profile": []},
-    }
+    raw: dict[str, Any] = doc(
+        "name=few-busy epsilon=1 delta=1e-9 participation_rate=0.01 iterations=500 sampler=b-min-sep",
+        "min_separation=8 matrix=banded-square-root bands=8 multiplier=4.0 seed=5 profile=[]",
+    )
     return with_changes(raw, changes)
 
 

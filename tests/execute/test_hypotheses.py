@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from exact_mixtures import hockey_stick, nothing
 from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small
+from plain_documents import doc
 
 from pyaccount import _core
 from pyaccount.document.loading import load
@@ -57,16 +58,14 @@ class Recording:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "hypotheses",
-        "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 3e-2},
-        "training": {"participation_rate": 0.05, "iterations": 32},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"profile": [1], "tolerance": 0.04, "seed": 5},
-    } | changes
+    return (
+        doc(
+            "name=hypotheses epsilon=0.5 delta=3e-2 participation_rate=0.05 iterations=32 sampler=b-min-sep",
+            "min_separation=4 start=warm matrix=banded-square-root bands=4 multiplier=solve profile=[1]",
+            "tolerance=0.04 seed=5",
+        )
+        | changes
+    )
 
 
 @pytest.mark.parametrize("solved", ["multiplier", "epsilon", "delta"])

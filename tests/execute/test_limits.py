@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from places import EXAMPLES
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import _core, cli
@@ -21,16 +22,10 @@ from pyaccount.rounding import down, up
 
 SOLVED = EXAMPLES / "cifar10-dp-sgd.yaml"
 CLAIM = EXAMPLES / "check-a-claim.yaml"
-SAMPLED = {
-    "pyaccount": 1,
-    "name": "short",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3},
-    "training": {"sampling_probability": 0.1, "iterations": 16},
-    "sampler": {"kind": "b-min-sep", "min_separation": 4},
-    "matrix": {"kind": "banded-square-root", "bands": 4},
-    "noise": {"multiplier": "solve"},
-    "accounting": {"seed": 1},
-}
+SAMPLED = doc(
+    "name=short epsilon=1 delta=1e-3 sampling_probability=0.1 iterations=16 sampler=b-min-sep",
+    "min_separation=4 matrix=banded-square-root bands=4 multiplier=solve seed=1",
+)
 
 
 class Questions:

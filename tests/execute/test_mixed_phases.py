@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+from plain_documents import doc, sections
 from scipy.stats import norm
 
 import pyaccount
@@ -27,13 +28,7 @@ def body(sampler: dict[str, Any], p: float, n: int, sigma: Any, **changes: Any) 
 
 
 def document(*phases: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "mixed",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": "solve"},
-        "phases": list(phases),
-        "accounting": {"seed": 7, "profile": [0.5, 2.0]},
-    } | changes
+    return doc(name="mixed", epsilon=2.0, delta="solve", phases=list(phases), seed=7, profile=[0.5, 2.0]) | changes
 
 
 LAPLACE = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"kind": "laplace", "multiplier": 6}}
@@ -188,11 +183,7 @@ def test_composed_phases_that_miss_the_target_alone_are_infeasible() -> None:
 
 def test_bounds_that_are_not_tight_enclose() -> None:
     """A fixed-size phase has an upper bound and a concrete pair as its lower bound, and so has the composition."""
-    fixed = {
-        "training": {"dataset_size": 200, "expected_batch_size": 4, "iterations": 20},
-        "sampler": {"kind": "fixed-size"},
-        "noise": {"multiplier": 1.5},
-    }
+    fixed = sections(dataset_size=200, expected_batch_size=4, iterations=20, sampler="fixed-size", multiplier=1.5)
     composed = pyaccount.certify(document(fixed, body(POISSON, 0.05, 30, 1.0))).data.guarantee
     sampled = pyaccount.certify(document(fixed, body(SAMPLED, 0.05, 30, 1.0))).data.guarantee
     assert composed.delta * 0.99 <= sampled.delta < 1.3 * composed.delta
@@ -220,11 +211,10 @@ def test_plans_say_what_is_done(tmp_path: Any, capsys: pytest.CaptureFixture[str
     assert "not a guarantee" in capsys.readouterr().out
 
 
-USERS = {
-    "training": {"sampling_probability": 0.01, "iterations": 8},
-    "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 4},
-    "noise": {"multiplier": 1.0},
-}
+USERS = sections(
+    "sampling_probability=0.01 iterations=8 sampler=user-b-min-sep records_per_user=2 attribution=single",
+    "min_separation=4 multiplier=1.0",
+)
 REFUSED: list[tuple[list[dict[str, Any]], dict[str, Any], str, str]] = [
     ([USERS, body(POISSON, 0.1, 10, 1.0)], {}, "phases[1].sampler.kind", "protects users"),
     ([LAPLACE, USERS], {}, "phases[0].sampler.kind", "protects users"),
@@ -271,17 +261,11 @@ def test_error_bars_count_the_width_of_the_composed_curve() -> None:
         "name": "beside",
         "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-4},
         "phases": [
-            {
-                "training": {"sampling_probability": 1e-7, "iterations": 2},
-                "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "cold"},
-                "matrix": {"kind": "banded-square-root", "bands": 2},
-                "noise": {"multiplier": 5},
-            },
-            {
-                "training": {"iterations": 1},
-                "sampler": {"kind": "none", "max_participations": 1},
-                "noise": {"multiplier": 1.3},
-            },
+            sections(
+                "sampling_probability=1e-7 iterations=2 sampler=b-min-sep min_separation=2 start=cold",
+                "matrix=banded-square-root bands=2 multiplier=5",
+            ),
+            sections(iterations=1, sampler="none", max_participations=1, multiplier=1.3),
         ],
         "accounting": {"seed": 3, "profile": [0, 0.5, 1, 2, 3]},
     }

@@ -13,7 +13,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from exact_documents import Truth
 from gate_tools import refused, save
-from plain_documents import with_changes
+from plain_documents import doc, with_changes
 from sampled_tools import lower_toeplitz, renewal_law
 
 import pyaccount
@@ -25,16 +25,11 @@ from pyaccount.plan.compiling import compile_document
 
 def document(**changes: Any) -> dict[str, Any]:
     """Return b-min-sep sampling of twelve rounds, whose claim is easy; `section__key=value` changes it."""
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "moments",
-        "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": 2e-4},
-        "training": {"sampling_probability": 0.05, "iterations": 12},
-        "sampler": {"kind": "b-min-sep", "min_separation": 3, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"seed": 5, "profile": [2, 4]},
-    }
+    raw: dict[str, Any] = doc(
+        "name=moments epsilon=4 delta=2e-4 sampling_probability=0.05 iterations=12 sampler=b-min-sep",
+        "min_separation=3 start=warm matrix=toeplitz coefficients=[1,0.5,0.3] multiplier=1.0 seed=5",
+        "profile=[2,4]",
+    )
     return with_changes(raw, changes)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
@@ -14,26 +15,15 @@ from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.lower_ends import AWAY, _enough
 from pyaccount.plan.compiling import compile_document
 
-ALLOCATION: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "allocation",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"iterations": 40},
-    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 40, "participations": 3},
-    "noise": {"multiplier": 1.0},
-    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [], "tolerance": 0.005},
-}
+ALLOCATION: dict[str, Any] = doc(
+    "name=allocation adjacency=add-remove iterations=40 multiplier=1.0 method=monte-carlo seed=7 profile=[] tolerance=0.005",
+    sampler={"kind": "random-allocation", "iterations_per_allocation": 40, "participations": 3},
+)
 #: If ε and δ are both tiny, a sample of the second power is often 0.
-TINY: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "tiny",
-    "privacy": {"adjacency": "add-remove", "epsilon": 0.05469, "delta": "solve"},
-    "training": {"iterations": 3, "sampling_probability": 0.05},
-    "sampler": {"kind": "cyclic-poisson", "partitions": 2, "phase": "random"},
-    "matrix": {"kind": "identity"},
-    "noise": {"multiplier": 2.9},
-    "accounting": {"seed": 3, "profile": []},
-}
+TINY: dict[str, Any] = doc(
+    "name=tiny adjacency=add-remove epsilon=0.05469 delta=solve iterations=3 sampling_probability=0.05",
+    "sampler=cyclic-poisson partitions=2 phase=random matrix=identity multiplier=2.9 seed=3 profile=[]",
+)
 
 
 def executed(document: dict[str, Any]) -> SampledEvidence:

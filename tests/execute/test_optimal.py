@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gate_tools import rehashed
 from patterns import Array, Patterns, exact_delta, renewal_patterns
+from plain_documents import doc, sections
 from scipy import optimize  # type: ignore[import-untyped]
 
 import pyaccount
@@ -27,13 +28,9 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.workload import workload_of
 from pyaccount.strategies.toeplitz import optimal_toeplitz
 
-HEAD: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "optimised",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-2},
-    "noise": {"multiplier": "solve"},
-    "accounting": {"seed": 20261123, "profile": [], "tolerance": 0.2},
-}
+HEAD: dict[str, Any] = doc(
+    name="optimised", epsilon=1, delta=1e-2, multiplier="solve", seed=20261123, profile=[], tolerance=0.2
+)
 SAMPLERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "warm": ({"kind": "b-min-sep"}, {"participation_rate": 0.1}),
     "cold": ({"kind": "b-min-sep", "start": "cold", "min_separation": 5}, {"participation_rate": 0.1}),
@@ -169,10 +166,7 @@ CASES: dict[str, tuple[dict[str, Any], int, Any]] = {
         lambda c, sigma: bins_delta(c, 12, 2, sigma, 1.0),
     ),
     "rounds": (
-        {
-            "sampler": {"kind": "b-min-sep", "start": "cold"},
-            "training": {"sampling_probability": 0.3, "iterations": 2},
-        },
+        sections(sampler="b-min-sep", start="cold", sampling_probability=0.3, iterations=2),
         2,
         lambda c, sigma: rounds_delta(c, sigma, 1.0),
     ),
@@ -423,10 +417,9 @@ def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys:
 
 OTHERS: dict[str, Any] = {
     "shared": (
-        {
-            "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared"},
-            "training": {"sampling_probability": 0.08, "iterations": 16},
-        },
+        sections(
+            sampler="user-b-min-sep", records_per_user=2, attribution="shared", sampling_probability=0.08, iterations=16
+        ),
         "no-optimum",
         "sampler.kind",
         "users that share no records",
@@ -481,10 +474,7 @@ OTHERS: dict[str, Any] = {
         "take at most 2 bands, or partitions of at least 4",
     ),
     "more bands than rounds": (
-        {
-            "sampler": {"kind": "balls-in-bins", "bins": 2},
-            "training": {"iterations": 3},
-        },
+        sections(sampler="balls-in-bins", bins=2, iterations=3),
         "contradiction",
         "matrix.bands",
         "there are only 3 iterations",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from certificate_oracle import inconsistencies
 from patterns import Array, exact_delta
+from plain_documents import doc, sections
 from scipy import optimize  # type: ignore[import-untyped]
 
 import pyaccount
@@ -26,17 +27,15 @@ N, BINS, DELTA = 12, 2, 1e-2
 
 
 def document(buffers: int = 1, **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "buffers",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": DELTA},
-        "training": {"iterations": N},
-        "sampler": {"kind": "balls-in-bins", "bins": BINS},
-        "matrix": {"kind": "blt", "buffers": buffers, "optimize_for": "sampling"},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 20261123, "profile": [], "tolerance": 0.2},
-        **changes,
-    }
+    return doc(
+        "name=buffers epsilon=1 sampler=balls-in-bins matrix=blt optimize_for=sampling multiplier=solve",
+        "seed=20261123 profile=[] tolerance=0.2",
+        changes,
+        delta=DELTA,
+        iterations=N,
+        bins=BINS,
+        buffers=buffers,
+    )
 
 
 def planned(raw: dict[str, Any]) -> CompiledDocument:
@@ -166,19 +165,13 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "leave normalize out",
     ),
     "overlapping": (
-        {
-            "sampler": {"kind": "b-min-sep", "min_separation": 4},
-            "training": {"iterations": N, "participation_rate": 0.1},
-        },
+        sections(sampler="b-min-sep", min_separation=4, iterations=N, participation_rate=0.1),
         "no-optimum",
         "sampler.kind",
         "balls-in-bins",
     ),
     "fixed parts": (
-        {
-            "sampler": {"kind": "cyclic-poisson", "partitions": 4},
-            "training": {"iterations": N, "participation_rate": 0.1},
-        },
+        sections(sampler="cyclic-poisson", partitions=4, iterations=N, participation_rate=0.1),
         "no-optimum",
         "sampler.kind",
         "balls-in-bins",

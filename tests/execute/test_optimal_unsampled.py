@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 from scipy import optimize, stats  # type: ignore[import-untyped]
 
 import pyaccount
@@ -16,16 +17,15 @@ EPSILON, DELTA, N, APART = 2.0, 1e-3, 10, 3
 
 
 def document(bands: int = 4, **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "unsampled",
-        "privacy": {"adjacency": "zero-out", "epsilon": EPSILON, "delta": DELTA},
-        "training": {"iterations": N},
-        "sampler": {"kind": "none", "min_separation": APART, "max_participations": 2},
-        "matrix": {"kind": "optimal-toeplitz", "bands": bands, "optimize_for": "sampling"},
-        "noise": {"multiplier": "solve"},
-        **changes,
-    }
+    return doc(
+        "name=unsampled sampler=none max_participations=2 matrix=optimal-toeplitz optimize_for=sampling multiplier=solve",
+        changes,
+        epsilon=EPSILON,
+        delta=DELTA,
+        iterations=N,
+        min_separation=APART,
+        bands=bands,
+    )
 
 
 def gaussian_noise(sensitivity: float) -> float:

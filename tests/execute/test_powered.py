@@ -11,6 +11,7 @@ import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from log_sums import logsumexp
 from made import sampled
+from plain_documents import doc
 from sampled_tools import lower_toeplitz, renewal_law
 
 import pyaccount
@@ -361,16 +362,11 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
 
 
 def test_a_certificate_says_which_power_was_sampled() -> None:
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "powered",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-4},
-        "training": {"sampling_probability": 0.05, "iterations": 60},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 5, "profile": [1]},
-    }
+    raw: dict[str, Any] = doc(
+        "name=powered epsilon=1.0 delta=1e-4 sampling_probability=0.05 iterations=60 sampler=b-min-sep",
+        "min_separation=4 start=warm matrix=toeplitz coefficients=[1,0.5,0.3] multiplier=solve seed=5",
+        "profile=[1]",
+    )
     certificate = pyaccount.certify(raw, threads=1)
     tests = certificate.data.evidence.sampling.tests
     assert all(test.proposal.order == test.proposal.mean_scale for test in tests if test.direction == "remove")

@@ -12,6 +12,7 @@ import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from made import sampled
 from oracle import gaussian_delta
+from plain_documents import doc, sections
 from sampled_tools import allocation_law, bin_law, lower_toeplitz, phase_law, users_law
 
 import pyaccount
@@ -174,15 +175,10 @@ def test_chains_that_fit_nowhere_have_no_price_and_are_refused() -> None:
         wide.log_moment(6, threads=1, time_limit=None)
 
 
-ALLOCATION: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "allocation",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"iterations": 16},
-    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 8, "participations": 3},
-    "noise": {"multiplier": 1.5},
-    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [4, 1, 2, 1]},
-}
+ALLOCATION: dict[str, Any] = doc(
+    "name=allocation adjacency=add-remove iterations=16 multiplier=1.5 method=monte-carlo seed=7 profile=[4,1,2,1]",
+    sampler={"kind": "random-allocation", "iterations_per_allocation": 8, "participations": 3},
+)
 
 
 def test_an_allocation_is_certified_tighter_by_samples_than_by_blocks() -> None:
@@ -198,12 +194,10 @@ def test_an_allocation_is_certified_tighter_by_samples_than_by_blocks() -> None:
 
 
 def test_what_composition_says_is_an_upper_bound() -> None:
-    raw = ALLOCATION | {
-        "training": {"iterations": 4},
-        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 2},
-        "noise": {"multiplier": 1.0},
-        "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-3},
-    }
+    raw = ALLOCATION | sections(
+        "iterations=4 multiplier=1.0 adjacency=add-remove epsilon=1.0 delta=1e-3",
+        sampler={"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 2},
+    )
     mechanism = compile_document(load(raw)).at().mechanism()
     pair = Mixture.of(allocation_law(4, 2), np.eye(4))
     for epsilon in (0.25, 1.0, 3.0):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import _core, execute
@@ -20,13 +21,12 @@ POINTS = [0.0, 8.0, 19.0, 29.0, 35.0]
 
 def document(points: list[float] | None = None) -> dict[str, Any]:
     """Return the document of two discrete Gaussians."""
-    return {
-        "pyaccount": 1,
-        "name": "two",
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": DELTA},
-        "phases": [{"mechanism": {"kind": "discrete-gaussian", "sigma": sigma, "moved": MOVED}} for sigma in SIGMAS],
-        "accounting": {"profile": POINTS if points is None else points},
-    }
+    return doc(
+        "name=two adjacency=add-remove",
+        delta=DELTA,
+        phases=[{"mechanism": {"kind": "discrete-gaussian", "sigma": sigma, "moved": MOVED}} for sigma in SIGMAS],
+        profile=POINTS if points is None else points,
+    )
 
 
 def law(sigma: float, reach: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.certificate.meaning import failure_probability
@@ -19,16 +20,13 @@ def certified(kind: str) -> Any:
     """Return a certificate whose own samples would leave δ far above the guarantee's from its ε on."""
     verified = kind == "verified"
     return pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": kind,
-            "privacy": {"adjacency": "zero-out", "epsilon": 8 if verified else "solve", "delta": 1e-4},
-            "training": {"iterations": 20, "sampling_probability": 0.1},
-            "sampler": {"kind": "b-min-sep", "min_separation": 2},
-            "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]},
-            "noise": {"multiplier": "solve" if verified else 1.0},
-            "accounting": {"seed": 1, "tolerance": 0.05},
-        }
+        doc(
+            "delta=1e-4 iterations=20 sampling_probability=0.1 sampler=b-min-sep min_separation=2 matrix=toeplitz",
+            "coefficients=[1,0.5] seed=1 tolerance=0.05",
+            name=kind,
+            epsilon=8 if verified else "solve",
+            multiplier="solve" if verified else 1.0,
+        )
     )
 
 
@@ -81,16 +79,12 @@ def test_what_holds_without_samples_bounds_the_profile() -> None:
     """If a record nearly always joins both rounds, far out samples give weaker bounds than one Gaussian mechanism of √2."""
     sigma, far = 2.0, 6.0
     certificate = pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "often",
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
-            "training": {"iterations": 2, "sampling_probability": 0.9},
-            "sampler": {"kind": "b-min-sep", "min_separation": 1},
-            "matrix": {"kind": "toeplitz", "coefficients": [1], "normalize": False},
-            "noise": {"multiplier": sigma},
-            "accounting": {"seed": 1, "tolerance": 0.1, "profile": [0.5, far], "method": "monte-carlo"},
-        }
+        doc(
+            "name=often delta=1e-3 iterations=2 sampling_probability=0.9 sampler=b-min-sep min_separation=1",
+            "matrix=toeplitz coefficients=[1] normalize=False seed=1 tolerance=0.1 method=monte-carlo",
+            multiplier=sigma,
+            profile=[0.5, far],
+        )
     )
     raw = certificate.to_dict()
     assert raw["evidence"]["sampling"] is not None

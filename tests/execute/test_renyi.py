@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from exact_documents import Truth
 from gate_tools import save
-from plain_documents import with_changes
+from plain_documents import doc, sections, with_changes
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
 
@@ -22,16 +22,11 @@ from pyaccount.risk.polynomials import MomentPolynomial
 
 def document(**changes: Any) -> dict[str, Any]:
     """Return b-min-sep sampling of four rounds, by moments; `section__key=value` changes it."""
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "moments",
-        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": "solve"},
-        "training": {"sampling_probability": 0.2, "iterations": 4},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.6]},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"method": "renyi", "seed": 5, "profile": []},
-    }
+    raw: dict[str, Any] = doc(
+        "name=moments epsilon=2 delta=solve sampling_probability=0.2 iterations=4 sampler=b-min-sep",
+        "min_separation=2 start=warm matrix=toeplitz coefficients=[1,0.6] multiplier=1.0 method=renyi seed=5",
+        "profile=[]",
+    )
     return with_changes(raw, changes)
 
 
@@ -161,10 +156,9 @@ def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -
         ({"privacy": {"adjacency": "replace-one", "epsilon": 2, "delta": "solve"}}, "replaced records"),
         ({"accounting": {"method": "renyi", "verification": "fixed-sample"}}, "leave verification out"),
         (
-            {
-                "training": {"dataset_size": 200, "sampling_probability": 0.1, "iterations": 4},
-                "sampler": {"kind": "b-min-sep", "min_separation": 2, "truncate_to": 20},
-            },
+            sections(
+                "dataset_size=200 sampling_probability=0.1 iterations=4 sampler=b-min-sep min_separation=2 truncate_to=20"
+            ),
             "often truncated",
         ),
     ],

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from certificate_oracle import inconsistencies
+from plain_documents import doc, sections
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 import pyaccount
@@ -23,15 +24,13 @@ BUDGETS = [{"advantage": 0.1}, RATES, {"gaussian_mu": 0.5}]
 
 def document(risk: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return full batches, which are one Gaussian mechanism. Sections are replaced whole."""
-    return {
-        "pyaccount": 1,
-        "name": "budget",
-        "privacy": {"adjacency": "add-remove", "risk": risk},
-        "training": {"iterations": 9},
-        "sampler": {"kind": "none", "max_participations": 9},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"tolerance": 1e-4},
-    } | changes
+    return (
+        doc(
+            "name=budget adjacency=add-remove iterations=9 sampler=none max_participations=9 multiplier=solve tolerance=1e-4",
+            risk=risk,
+        )
+        | changes
+    )
 
 
 #: One round of Poisson sampling: the likelihood ratio is monotone, so every test has a closed form.
@@ -105,11 +104,7 @@ def test_a_claim_that_holds_with_room_is_told_what_it_is() -> None:
 
 def test_the_longest_run_that_keeps_a_budget() -> None:
     """n rounds of σ = 10 are N(√n/10, 1): with μ at most 0.55, 30 rounds are possible."""
-    changes = {
-        "training": {"sampling_probability": 1.0, "iterations": "solve"},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 10.0},
-    }
+    changes = sections(sampling_probability=1.0, iterations="solve", sampler="poisson", multiplier=10.0)
     found = pyaccount.certify(document({"gaussian_mu": 0.55}, **changes))
     assert found.data.solved is not None
     assert (found.data.solved.value, found.data.solved.fails_at) == (30, 31)
@@ -133,12 +128,10 @@ def test_hardly_any_noise_keeps_a_loose_budget() -> None:
 
 # ---- sampled
 
-SAMPLED = {
-    "training": {"participation_rate": 0.1, "iterations": 6},
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-    "accounting": {"seed": 7, "profile": [0.5]},
-}
+SAMPLED = sections(
+    "participation_rate=0.1 iterations=6 sampler=b-min-sep min_separation=2 matrix=banded-square-root",
+    "bands=2 seed=7 profile=[0.5]",
+)
 
 
 @pytest.mark.parametrize(("risk", "exact"), ONE[:2], ids=str)

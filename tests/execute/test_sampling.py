@@ -13,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from made import sampled
+from plain_documents import doc, sections
 from scipy.stats import binom, norm
 
 import pyaccount
@@ -36,16 +37,13 @@ from pyaccount.plan.sampled import SampledMechanism
 
 def document(**changes: Any) -> dict[str, Any]:
     """Return a small b-min-sep document; nested keys are replaced whole."""
-    return {
-        "pyaccount": 1,
-        "name": "small",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3},
-        "training": {"participation_rate": 0.05, "iterations": 40},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 7, "profile": [0.5, 1.0]},
-    } | changes
+    return (
+        doc(
+            "name=small epsilon=1.0 delta=1e-3 participation_rate=0.05 iterations=40 sampler=b-min-sep",
+            "min_separation=4 matrix=banded-square-root bands=4 multiplier=solve seed=7 profile=[0.5,1.0]",
+        )
+        | changes
+    )
 
 
 #: A run whose samples are drawn quickly.
@@ -126,12 +124,10 @@ def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     """The mean of the estimator, and the confidence statement, agree with the proven interval of a composition."""
-    common = {
-        "privacy": {"adjacency": adjacency, "epsilon": 2.0, "delta": "solve"},
-        "training": {"sampling_probability": 0.1, "iterations": 30},
-        "matrix": {"kind": "identity"},
-        "noise": {"multiplier": 1.0},
-    }
+    common = sections(
+        "epsilon=2.0 delta=solve sampling_probability=0.1 iterations=30 matrix=identity multiplier=1.0",
+        adjacency=adjacency,
+    )
     composed = pyaccount.certify(document(**common, sampler={"kind": "poisson"}))
     sampler = {"kind": "b-min-sep", "min_separation": 1, "start": "cold"}
     assert pyaccount.certify(document(**common, sampler=sampler)).data.guarantee == composed.data.guarantee
@@ -155,12 +151,10 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
 
 
 def test_a_solved_epsilon_encloses_the_composed_one() -> None:
-    common = {
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3},
-        "training": {"sampling_probability": 0.1, "iterations": 30},
-        "matrix": {"kind": "identity"},
-        "noise": {"multiplier": 1.0},
-    }
+    common = sections(
+        "adjacency=add-remove epsilon=solve delta=1e-3 sampling_probability=0.1 iterations=30 matrix=identity",
+        "multiplier=1.0",
+    )
     composed = pyaccount.certify(document(**common, sampler={"kind": "poisson"}))
     sampled = pyaccount.certify(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     guarantee = sampled.data.guarantee
@@ -302,12 +296,9 @@ def test_candidates_share_one_time_limit() -> None:
 
 
 def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
-    common = {
-        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-4},
-        "training": {"sampling_probability": 0.1, "iterations": 30},
-        "matrix": {"kind": "identity"},
-        "noise": {"multiplier": 1.2},
-    }
+    common = sections(
+        "adjacency=zero-out epsilon=2.0 delta=1e-4 sampling_probability=0.1 iterations=30 matrix=identity multiplier=1.2"
+    )
     exact_profile = pyaccount.certify(document(**common, sampler={"kind": "poisson"})).profile
     loaded = pyaccount.load(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     curve = curve_of(loaded, (2.0, 1.0), 5, 1e-6)
@@ -537,16 +528,10 @@ def test_plans_estimate_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_forecast_says_where_tests_draw_from_and_why_not_from_a_power() -> None:
-    document = {
-        "pyaccount": 1,
-        "name": "draws",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-5},
-        "training": {"sampling_probability": 0.05, "iterations": 60},
-        "sampler": {"kind": "b-min-sep", "min_separation": 5},
-        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 3, "tolerance": 0.03},
-    }
+    document = doc(
+        "name=draws epsilon=1.0 sampling_probability=0.05 iterations=60 sampler=b-min-sep min_separation=5",
+        "matrix=toeplitz coefficients=[1,0.5,0.3] multiplier=solve seed=3 tolerance=0.03",
+    )
     plan = pyaccount.compile(document)
     (removed,) = [line for line in forecast(plan, RunOptions()).draws if line.startswith("remove")]
     assert re.fullmatch(
@@ -562,15 +547,10 @@ def test_a_forecast_says_where_tests_draw_from_and_why_not_from_a_power() -> Non
 
 def test_an_epsilon_of_zero_has_a_price_too() -> None:
     """If δ(0) is below δ already, no distance can be added to the pilot's value 0: the only claim tested is ε = 0."""
-    document = {
-        "pyaccount": 1,
-        "name": "nothing to solve",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.4},
-        "training": {"iterations": 4, "sampling_probability": 0.1},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2},
-        "matrix": {"kind": "banded-square-root", "bands": 2},
-        "noise": {"multiplier": 3},
-    }
+    document = doc(
+        "name='nothing to solve' delta=0.4 iterations=4 sampling_probability=0.1 sampler=b-min-sep",
+        "min_separation=2 matrix=banded-square-root bands=2 multiplier=3",
+    )
     plan = pyaccount.compile(document)
     found = forecast(plan, RunOptions())
     assert (found.pilot_value, found.ends_at) == (0.0, 0.0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from certificate_oracle import inconsistencies
 from gate_tools import changed, golden, refused, save
+from plain_documents import doc
 from scipy.stats import binom, norm
 
 import pyaccount
@@ -32,16 +33,11 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
 
 #: One direction is far from the claim, so it is tested once.
-SOLVED: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "tested once",
-    "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 3e-2},
-    "training": {"participation_rate": 0.05, "iterations": 32},
-    "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-    "matrix": {"kind": "banded-square-root", "bands": 4},
-    "noise": {"multiplier": "solve"},
-    "accounting": {"profile": [1, 2, 3], "tolerance": 0.04, "seed": 5},
-}
+SOLVED: dict[str, Any] = doc(
+    "name='tested once' epsilon=0.5 delta=3e-2 participation_rate=0.05 iterations=32 sampler=b-min-sep",
+    "min_separation=4 start=warm matrix=banded-square-root bands=4 multiplier=solve profile=[1,2,3]",
+    "tolerance=0.04 seed=5",
+)
 REMOVE, ADD = ("remove",), ("add",)
 GRID = Grid((0.2, 0.1), (0.05,))
 
@@ -120,15 +116,10 @@ def removed(sigma: float, epsilon: float, rate: float) -> float:
 
 def single_round(seed: int) -> Session:
     """Return a single round, to be sampled."""
-    document = {
-        "pyaccount": 1,
-        "name": "one round",
-        "privacy": {"adjacency": "add-remove", "epsilon": 0.5, "delta": "solve"},
-        "training": {"sampling_probability": 0.2, "iterations": 1},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"method": "monte-carlo"},
-    }
+    document = doc(
+        "name='one round' adjacency=add-remove epsilon=0.5 delta=solve sampling_probability=0.2 iterations=1",
+        "sampler=poisson multiplier=1.0 method=monte-carlo",
+    )
     return open_session(compile_document(load(document)), RunOptions(threads=1, seed=seed))
 
 

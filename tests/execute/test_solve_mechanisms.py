@@ -7,6 +7,7 @@ from typing import Any
 
 import mpmath as mp
 import pytest
+from plain_documents import sections
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -146,11 +147,7 @@ def test_plans_and_pages_name_the_blank() -> None:
         ),
         (
             [
-                {
-                    "training": {"participation_rate": 0.01, "iterations": 20},
-                    "sampler": {"kind": "b-min-sep", "min_separation": 4},
-                    "noise": {"multiplier": 4},
-                },
+                sections(participation_rate=0.01, iterations=20, sampler="b-min-sep", min_separation=4, multiplier=4),
                 {"mechanism": {"kind": "laplace", "scale": "solve"}},
             ],
             "phases[1].mechanism.scale", "no-valid-bound", "solve only for noise.multiplier",

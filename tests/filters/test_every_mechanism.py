@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount.execute.engine import Engine, Question
@@ -18,11 +19,7 @@ POISSON = {"kind": "poisson", "sampling_probability": 0.1}
 
 
 def training(kind: str, noise: float, rates: dict[str, Any], **sampler: Any) -> dict[str, Any]:
-    return {
-        "training": {"iterations": 12, **rates},
-        "sampler": {"kind": kind, **sampler},
-        "noise": {"multiplier": noise},
-    }
+    return sections(iterations=12, training=rates, sampler={"kind": kind, **sampler}, multiplier=noise)
 
 
 FIXED = {"dataset_size": 100, "expected_batch_size": 5}
@@ -55,10 +52,7 @@ def converted(divergences: tuple[float, ...], delta: float) -> float:
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_a_price_is_above_what_is_attained(name: str, adjacency: str) -> None:
     refused = {("truncated", "replace-one"), ("allocation", "replace-one")}
-    mapping = {
-        "pyaccount": 1, "name": name, "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": DELTA},
-        **BODIES[name],
-    }  # fmt: skip
+    mapping = doc(BODIES[name], name=name, adjacency=adjacency, delta=DELTA)  # fmt: skip
     document = pyaccount.load(mapping)
     if (name, adjacency) in refused:
         with pytest.raises(pyaccount.DocumentError, match="no-valid-bound"):

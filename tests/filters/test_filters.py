@@ -10,6 +10,7 @@ import mpmath as mp
 import oracle
 import pytest
 from filter_samples import entry, gaussian, mechanism, poisson
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import DocumentError
@@ -73,10 +74,7 @@ def test_a_gaussian_filter_is_used_up_exactly() -> None:
 def test_the_gaussian_filter_promises_the_exact_composition() -> None:
     """Adaptive choices of unsampled Gaussians lose nothing: what the phase certifies is the closed form at Σ μ_i² = μ²."""
     rule = GaussianFilter(1.3)
-    document = {
-        "pyaccount": 1, "name": "whole", "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-        **rule.phase(),
-    }  # fmt: skip
+    document = doc(rule.phase(), name="whole", adjacency="add-remove")  # fmt: skip
     assert pyaccount.certify(document).epsilon == pytest.approx(float(oracle.gaussian_epsilon(1.3, 1e-5)), rel=1e-8)
 
 
@@ -181,10 +179,7 @@ def test_a_guarantee_that_may_be_false_enters_no_filter() -> None:
 
 
 def test_entries_may_be_certificates() -> None:
-    document = {
-        "pyaccount": 1, "name": "solved", "privacy": {"adjacency": "add-remove", "epsilon": 0.5, "delta": 1e-7},
-        "training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": "solve"},
-    }  # fmt: skip
+    document = doc("name=solved adjacency=add-remove epsilon=0.5 delta=1e-7 iterations=3 sampler=none multiplier=solve")
     certificate = pyaccount.certify(document)
     sigma = certificate.noise_multiplier
     assert sigma is not None
@@ -234,10 +229,7 @@ def test_filters_are_read_and_written(stated: dict[str, Any], expected: Filter) 
     assert rule == expected
     assert filter_of(rule.mapping()) == rule
     assert len(rule.terms) == len(rule.nothing)
-    document = {
-        "pyaccount": 1, "name": "whole", "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        **rule.phase(),
-    }  # fmt: skip
+    document = doc(rule.phase(), name="whole")  # fmt: skip
     assert pyaccount.certify(document).holds
 
 

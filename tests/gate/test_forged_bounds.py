@@ -11,6 +11,7 @@ import pytest
 import yaml
 from gate_tools import at_most, changed, everywhere, forged_noise, golden, refused, restated, save
 from places import EXAMPLES
+from plain_documents import doc
 
 import pyaccount
 
@@ -158,15 +159,10 @@ def test_closed_forms_are_upper_bounds_to_the_last_digits(tmp_path: Path) -> Non
 
 def test_a_hair_of_epsilon_may_be_any_factor_of_delta(tmp_path: Path) -> None:
     """Laplace noise has (1, 0) and nothing near it: 9e-7 below, δ is 4.5e-7."""
-    document = {
-        "pyaccount": 1,
-        "name": "cliff",
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-15},
-        "training": {"iterations": 1},
-        "sampler": {"kind": "none"},
-        "noise": {"kind": "laplace", "multiplier": 1.0},
-        "accounting": {"profile": [0.5]},
-    }
+    document = doc(
+        "name=cliff adjacency=add-remove delta=1e-15 iterations=1 sampler=none profile=[0.5]",
+        noise={"kind": "laplace", "multiplier": 1.0},
+    )
     honest = json.loads(pyaccount.certify(document).to_json())
     forged = copy.deepcopy(honest)
     value = honest["guarantee"]["epsilon"] * (1 - 9e-7)
@@ -189,15 +185,9 @@ def test_the_epsilon_of_an_effect_is_the_documents(tmp_path: Path) -> None:
 
 
 def test_a_direction_at_a_delta_beyond_all_questions(tmp_path: Path) -> None:
-    document = {
-        "pyaccount": 1,
-        "name": "tiny",
-        "privacy": {"adjacency": "add-remove", "epsilon": 37.2, "delta": "solve"},
-        "training": {"iterations": 1},
-        "sampler": {"kind": "none"},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"profile": [1]},
-    }
+    document = doc(
+        "name=tiny adjacency=add-remove epsilon=37.2 delta=solve iterations=1 sampler=none multiplier=1.0 profile=[1]"
+    )
     honest = json.loads(pyaccount.certify(document).to_json())
     assert pyaccount.verify(save(tmp_path, honest)).agrees
     forged = copy.deepcopy(honest)

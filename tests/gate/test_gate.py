@@ -16,6 +16,7 @@ from certificate_oracle import inconsistencies as oracle_inconsistencies
 from gate_tools import ALL, RUNS, changed, golden, leaves, rehashed, save, sealed
 from jsonschema import Draft202012Validator
 from places import EXAMPLES, ROOT
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -585,15 +586,12 @@ def test_a_certificate_is_about_a_document(tmp_path: Path, capsys: pytest.Captur
 )
 def test_certificates_do_not_contradict_their_rates(sampler: str, training: dict[str, Any]) -> None:
     solved = training.get("expected_batch_size") == "solve"
-    document = {
-        "pyaccount": 1,
-        "name": "rates",
-        "privacy": {"adjacency": "zero-out", "epsilon": 0.05 if solved else "solve", "delta": 1e-6},
-        "training": {**training, "iterations": 20},
-        "sampler": {"kind": sampler},
-        "noise": {"multiplier": 3},
-        "accounting": {"profile": [0.1]},
-    }
+    document = doc(
+        "name=rates delta=1e-6 multiplier=3 profile=[0.1]",
+        epsilon=0.05 if solved else "solve",
+        training={**training, "iterations": 20},
+        sampler=sampler,
+    )
     assert pyaccount.check(pyaccount.certify(document), document=document, no_limits=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from drawn_once import Drawn
 from gate_tools import changed, golden, refused, save
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import CertificateError
@@ -28,15 +29,10 @@ def drawn_once() -> Iterator[None]:
 
 
 #: Correlated noise, whose lower end is of two data sets that are described; certified in no time.
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "correlated",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-    "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 12},
-    "sampler": {"kind": "fixed-size"},
-    "noise": {"multiplier": 2.0},
-    "accounting": {"tolerance": 0.05, "profile": [0.5]},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=correlated dataset_size=1000 expected_batch_size=10 iterations=12 sampler=fixed-size",
+    "multiplier=2.0 tolerance=0.05 profile=[0.5]",
+)
 MATRIX = {
     **DOCUMENT,
     "training": {"iterations": 12},

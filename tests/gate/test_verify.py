@@ -31,6 +31,7 @@ from gate_tools import (
     written,
 )
 from jsonschema import Draft202012Validator
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -244,15 +245,10 @@ def test_a_matrix_file_lies_beside_the_certificate(tmp_path: Path) -> None:
     matrix = [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.25, 0.5, 1.0]]
     text = "\n".join(",".join(map(str, row)) for row in matrix)
     (tmp_path / "matrix.csv").write_text(text, encoding="utf-8")
-    document = {
-        "pyaccount": 1,
-        "name": "dense",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
-        "training": {"iterations": 3},
-        "sampler": {"kind": "none", "max_participations": 1, "min_separation": 3},
-        "matrix": {"kind": "dense", "file": "matrix.csv"},
-        "noise": {"multiplier": 2},
-    }
+    document = doc(
+        "name=dense delta=1e-6 iterations=3 sampler=none max_participations=1 min_separation=3 matrix=dense",
+        "file=matrix.csv multiplier=2",
+    )
     path = tmp_path / "dense.yaml"
     path.write_text(json.dumps(document), encoding="utf-8")
     target = tmp_path / "dense.json"
@@ -356,15 +352,7 @@ def test_a_missing_matrix_is_told_where_it_is_looked_for(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.csv").write_text("1,0\n1,1\n", encoding="utf-8")
-    document = {
-        "pyaccount": 1,
-        "name": "matrix",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
-        "training": {"iterations": 2},
-        "sampler": {"kind": "none"},
-        "matrix": {"kind": "dense", "file": "s.csv"},
-        "noise": {"multiplier": 3},
-    }
+    document = doc(name="matrix", delta=1e-6, iterations=2, sampler="none", matrix="dense", file="s.csv", multiplier=3)
     pyaccount.certify(document).save(tmp_path / "c.json")
     (tmp_path / "s.csv").rename(tmp_path / "moved.csv")
     code, _, err = run(capsys, "verify", "c.json")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from gate_tools import changed, golden, save
+from plain_documents import doc
 from processors import PROCESSORS, environment
 
 import pyaccount
@@ -30,16 +31,11 @@ def test_sampled_certificates_agree_to_the_last_bit(processor: str, tmp_path: Pa
 @pytest.fixture(scope="module")
 def powered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate whose test drew from a power of the likelihood ratio."""
-    document = {
-        "pyaccount": 1,
-        "name": "powered",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-4},
-        "training": {"sampling_probability": 0.05, "iterations": 60},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
-        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 5, "profile": []},
-    }
+    document = doc(
+        "name=powered epsilon=1.0 delta=1e-4 sampling_probability=0.05 iterations=60 sampler=b-min-sep",
+        "min_separation=4 start=warm matrix=toeplitz coefficients=[1,0.5,0.3] multiplier=solve seed=5",
+        "profile=[]",
+    )
     certificate = json.loads(pyaccount.certify(document).to_json())
     assert any(test["proposal"].get("order") for test in certificate["evidence"]["sampling"]["tests"])
     return save(tmp_path_factory.mktemp("powered"), certificate)

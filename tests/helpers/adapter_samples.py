@@ -6,18 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 from pyaccount.errors import DocumentError
 
 DELTA = 1e-5
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "base",
-    "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": DELTA},
-    "training": {"sampling_probability": 0.1, "iterations": 20},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 2},
-}
+BASE: dict[str, Any] = doc(
+    name="base", epsilon=4, delta=DELTA, sampling_probability=0.1, iterations=20, sampler="poisson", multiplier=2
+)
 
 
 def only_problem(call: Callable[..., object], *args: Any, **keywords: Any) -> Any:

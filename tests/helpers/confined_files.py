@@ -6,15 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "from-a-file",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-    "training": {"iterations": 3},
-    "sampler": {"kind": "none"},
-    "matrix": {"kind": "dense", "file": "matrix.csv"},
-    "noise": {"multiplier": 4},
-}
+from plain_documents import doc
+
+DOCUMENT: dict[str, Any] = doc(
+    "name=from-a-file adjacency=add-remove delta=1e-6 iterations=3 sampler=none matrix=dense file=matrix.csv multiplier=4"
+)
 
 
 def two_folders(tmp_path: Path) -> Path:

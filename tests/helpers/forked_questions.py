@@ -21,20 +21,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from plain_documents import doc
+
 import pyaccount
 
 #: The seconds after which a child counts as hanging; on an idle machine it takes at most one.
 HANGS = 40
 
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "forked",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 100},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.0},
-    "accounting": {"profile": [1.0]},
-}
+BASE: dict[str, Any] = doc(
+    "name=forked adjacency=add-remove dataset_size=10_000 expected_batch_size=100 iterations=100",
+    "sampler=poisson multiplier=1.0 profile=[1.0]",
+)
 KNOWN = {**BASE, "privacy": {**BASE["privacy"], "epsilon": 8.0}}
 SAMPLED: dict[str, Any] = {
     **BASE,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from plain_documents import doc
+
 
 def data_set(name: str = "customers", *, filters: Any = (), **more: Any) -> dict[str, Any]:
     """A data set; `privacy` replaces its budget of ε = 3 at δ = 1e-6."""
@@ -16,28 +18,26 @@ def data_set(name: str = "customers", *, filters: Any = (), **more: Any) -> dict
 
 def gaussian(mu: float = 0.1, name: str = "mean", *, rounds: int = 1, **privacy: Any) -> dict[str, Any]:
     """A document of `rounds` Gaussian rounds, each with this μ."""
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6} | privacy,
-        "training": {"iterations": rounds},
-        "sampler": {"kind": "none"},
-        "noise": {"multiplier": 1.0 / mu},
-    }
+    return doc(
+        "adjacency=add-remove delta=1e-6 sampler=none",
+        name=name,
+        privacy=privacy,
+        iterations=rounds,
+        multiplier=1.0 / mu,
+    )
 
 
 def sampled(
     name: str = "training", *, rounds: int = 100, multiplier: float = 1.0, rate: float = 0.01
 ) -> dict[str, Any]:
     """A document of rounds with Poisson sampling."""
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-        "training": {"sampling_probability": rate, "iterations": rounds},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": multiplier},
-    }
+    return doc(
+        "adjacency=add-remove delta=1e-6 sampler=poisson",
+        name=name,
+        sampling_probability=rate,
+        iterations=rounds,
+        multiplier=multiplier,
+    )
 
 
 def stated(name: str = "vendor", **guarantee: Any) -> dict[str, Any]:

@@ -1,9 +1,63 @@
-"""A plain mechanism document as a mapping, and functions that change copies of it."""
+"""Documents as mappings from the fields that a test is about: each field has one section, so nobody writes the sections."""
 
 from __future__ import annotations
 
 import copy
+import shlex
+from ast import literal_eval
+from collections.abc import Mapping
 from typing import Any
+
+#: The fields by their section; a field whose name two sections have is written in its section.
+FIELDS = {
+    "privacy": "adjacency epsilon delta group_size risk",
+    "training": "dataset_size expected_batch_size sampling_probability participation_rate iterations epochs",
+    "sampler": "max_participations min_separation start draws_per_iteration bins partitions phase attribution"
+    " records_per_user truncate_to iterations_per_allocation subset_size rounds_per_subset draws flips",
+    "matrix": "bands coefficients file normalize scales decays buffers restart_every optimize_for",
+    "noise": "multiplier also",
+    "accounting": "tolerance seed profile method verification time_limit",
+}
+_SECTION = {field: section for section, fields in FIELDS.items() for field in fields.split()}
+
+
+def sections(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the sections of these fields, which texts name too: "iterations=100 sampler=b-min-sep min_separation=3".
+
+    Where a section is a text, that is its kind. A section in full goes over its fields, and mappings replace sections.
+    """
+    words = (word.partition("=") for text in stated if isinstance(text, str) for word in shlex.split(text))
+    made: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
+    for name, value in ({name: _value(value) for name, _, value in words} | fields).items():
+        if name in _SECTION:
+            made.setdefault(_SECTION[name], {})[name] = value
+        elif name in FIELDS:
+            whole[name] = {"kind": value} if isinstance(value, str) else value
+            made.setdefault(name, {})
+        else:
+            made[name] = value
+    for name, value in whole.items():
+        made[name] = {**made[name], **value} if isinstance(value, Mapping) else value
+    for replaced in stated:
+        made |= {} if isinstance(replaced, str) else replaced
+    return made
+
+
+def doc(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a document of these sections; unless it says otherwise, it asks for ε at δ = 1e-5 under zero-out."""
+    made = sections(*stated, **fields)
+    privacy = made.pop("privacy", {})
+    target = {} if "risk" in privacy else {"epsilon": "solve", "delta": 1e-5}
+    return {"pyaccount": 1, "name": "test", "privacy": {"adjacency": "zero-out", **target, **privacy}, **made}
+
+
+def _value(text: str) -> Any:
+    """Return what a word means: a number or a list, or else itself."""
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def document(**changes: Any) -> dict[str, Any]:

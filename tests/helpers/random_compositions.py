@@ -16,6 +16,7 @@ from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as losses  # type: ignore[import-untyped]
 from dp_accounting.pld.common import DifferentialPrivacyParameters  # type: ignore[import-untyped]
+from plain_documents import doc
 
 import pyaccount
 
@@ -55,13 +56,12 @@ class Composition:
 
     def document(self, tolerance: float) -> dict[str, Any]:
         """The document, with ε blank and no profile."""
-        return {
-            "pyaccount": 1,
-            "name": "composition",
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": self.delta},
-            "phases": [phase.body for phase in self.phases],
-            "accounting": {"tolerance": tolerance, "profile": []},
-        }
+        return doc(
+            "name=composition profile=[]",
+            delta=self.delta,
+            phases=[phase.body for phase in self.phases],
+            tolerance=tolerance,
+        )
 
     def theirs(self) -> float:
         """ε by dp_accounting, from above."""

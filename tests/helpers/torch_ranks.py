@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_documents import doc
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from training_runs import fixed_draws
@@ -22,15 +23,12 @@ from pyaccount.training import TrainingRun
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
 RECORDS, WIDTH, ROUNDS = 40, 3, 6
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "ranks",
-    "privacy": {"adjacency": "zero-out", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 5, "iterations": ROUNDS},
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-    "noise": {"multiplier": 0.5},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=ranks epsilon=300.0 expected_batch_size=5 sampler=b-min-sep min_separation=2",
+    "matrix=banded-square-root bands=2 multiplier=0.5",
+    dataset_size=RECORDS,
+    iterations=ROUNDS,
+)
 
 
 def data() -> torch.utils.data.TensorDataset:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from plain_documents import doc, sections
+
 
 def trained(name: str, records: int, rounds: int) -> dict[str, Any]:
     """Return a document of Poisson batches of six records on average, with little noise, so that a test sees the gradients."""
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-        "training": {"dataset_size": records, "expected_batch_size": 6, "iterations": rounds},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 0.5},
-    }
+    return doc(
+        "adjacency=add-remove epsilon=300.0 expected_batch_size=6 sampler=poisson multiplier=0.5",
+        name=name,
+        dataset_size=records,
+        iterations=rounds,
+    )
 
 
 #: What makes the noise of such a run correlated.
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-}
+CORRELATED = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import NONCES
-from plain_documents import changed
+from plain_documents import changed, doc
 
 from pyaccount.training import TrainingRun
 from pyaccount.training import folder as folder_module
@@ -18,14 +18,9 @@ from pyaccount.training.record import NOTHING_BEFORE, event_line, hash_of
 
 #: The number of rows of a weight.
 SIZE = 5
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "run",
-    "privacy": {"adjacency": "zero-out", "epsilon": 60.0, "delta": 1e-5},
-    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 12},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
+BASE: dict[str, Any] = doc(
+    name="run", epsilon=60.0, dataset_size=40, expected_batch_size=8, iterations=12, sampler="poisson", multiplier=0.5
+)
 CORRELATED = {
     "sampler": {"kind": "b-min-sep", "min_separation": 3},
     "matrix": {"kind": "banded-square-root", "bands": 3},

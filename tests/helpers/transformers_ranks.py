@@ -11,6 +11,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from plain_documents import doc
+
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 import pytest
 import torch
@@ -21,15 +23,12 @@ from pyaccount import TrainingRun
 from pyaccount.integrations.transformers import PrivateTrainer
 
 RECORDS, ROUNDS, WORDS, LENGTH = 40, 4, 20, 5
-DOCUMENT = {
-    "pyaccount": 1,
-    "name": "ranks",
-    "privacy": {"adjacency": "zero-out", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-    "noise": {"multiplier": 0.5},
-}
+DOCUMENT = doc(
+    "name=ranks epsilon=300.0 expected_batch_size=6 sampler=b-min-sep min_separation=2",
+    "matrix=banded-square-root bands=2 multiplier=0.5",
+    dataset_size=RECORDS,
+    iterations=ROUNDS,
+)
 
 
 def train(folder: Path) -> tuple[list[float], int]:

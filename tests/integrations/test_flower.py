@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed
+from plain_documents import changed, doc, sections
 from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
@@ -33,18 +33,12 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(TaskIdentity, name, 1)
 
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "federated",
-    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": CLIENTS, "expected_batch_size": 4, "iterations": ROUNDS},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=federated adjacency=add-remove epsilon=300.0 expected_batch_size=4 sampler=poisson multiplier=0.5",
+    dataset_size=CLIENTS,
+    iterations=ROUNDS,
+)
+CORRELATED = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
 SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
 #: Node ids, in an order of their own.
 NODES = [int(node) for node in np.random.default_rng(5).permutation(CLIENTS) * 7919 + 13]

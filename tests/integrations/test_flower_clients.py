@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc, sections
 from scipy.stats import binom, norm
 from training_runs import fixed_draws
 
@@ -38,14 +39,9 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def document(name: str, size: int, batch: float, rounds: int, noise: float = 1.0) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": name,
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"dataset_size": size, "expected_batch_size": batch, "iterations": rounds},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": noise},
-    }
+    return doc(
+        name=name, dataset_size=size, expected_batch_size=batch, iterations=rounds, sampler="poisson", multiplier=noise
+    )
 
 
 LOCAL = document("client", RECORDS, 5, STEPS * ANSWERS)
@@ -278,13 +274,7 @@ def test_draws_of_clients_have_the_mean_of_the_profiles(rate: float, rounds: int
             "phases": [
                 {
                     "sampler": {"kind": "poisson", "sampling_probability": rate, "draws": "clients"},
-                    "phases": [
-                        {
-                            "training": {"iterations": STEPS},
-                            "sampler": {"kind": "none"},
-                            "noise": {"multiplier": noise},
-                        }
-                    ],
+                    "phases": [sections(iterations=STEPS, sampler="none", multiplier=noise)],
                     "count": rounds,
                 }
             ],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_documents import doc
 from training_runs import fixed_draws
 
 from pyaccount import Certificate, TrainingRun, certify
@@ -29,14 +30,11 @@ from pyaccount.integrations.trl import PrivateSFTTrainer  # noqa: E402
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 RECORDS, ROUNDS = 40, 6
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "sft",
-    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=sft adjacency=add-remove epsilon=300.0 expected_batch_size=6 sampler=poisson multiplier=0.5",
+    dataset_size=RECORDS,
+    iterations=ROUNDS,
+)
 WORDS = ["<pad>", "<eos>", *["the", "a", "cat", "dog", "sees", "likes", "hears", "bird", "fish", "."]]
 
 

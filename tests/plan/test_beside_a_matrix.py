@@ -13,7 +13,7 @@ import oracle
 import pytest
 from certificate_oracle import inconsistencies
 from numpy.typing import NDArray
-from plain_documents import changed
+from plain_documents import changed, doc
 
 import pyaccount
 from pyaccount import Accountant
@@ -23,15 +23,13 @@ from pyaccount.errors import DocumentError
 Array = NDArray[np.float64]
 N, DELTA, SIGMA = 10, 1e-5, 2.5
 ALSO = [{"what": "counts", "multiplier": 6.0}, {"what": "losses", "multiplier": 3.0}]
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "beside a matrix",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": DELTA},
-    "training": {"iterations": N},
-    "sampler": {"kind": "none", "max_participations": 3, "min_separation": 3},
-    "noise": {"multiplier": SIGMA, "also": ALSO},
-    "accounting": {"profile": [0.5]},
-}
+BASE: dict[str, Any] = doc(
+    "name='beside a matrix' sampler=none max_participations=3 min_separation=3 profile=[0.5]",
+    delta=DELTA,
+    iterations=N,
+    multiplier=SIGMA,
+    also=ALSO,
+)
 #: Not decreasing, so that its worst rounds are searched for.
 BUMPED = [1.0, 0.2, 0.1, 0.9]
 GENERAL = np.tril(np.random.default_rng(5).uniform(0.0, 1.0, (N, N))) + np.eye(N)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import _core
@@ -106,14 +107,10 @@ def test_a_blank_of_the_mechanism_needs_a_value() -> None:
 
 def test_a_value_that_contradicts_the_document_is_refused_in_the_end() -> None:
     """A search may pass by such values; that no record takes part more often than there are rounds is told of the answer."""
-    document = {
-        "pyaccount": 1,
-        "name": "few rounds",
-        "privacy": {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-6},
-        "training": {"iterations": "solve"},
-        "sampler": {"kind": "none", "max_participations": 100_000},
-        "noise": {"multiplier": 30.0},
-    }
+    document = doc(
+        "name='few rounds' adjacency=add-remove epsilon=2.0 delta=1e-6 iterations=solve sampler=none",
+        "max_participations=100_000 multiplier=30.0",
+    )
     with pytest.raises(DocumentError, match="no record can take part more often than there are rounds"):
         pyaccount.certify(document)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from plain_documents import sections
 
 import pyaccount
 from pyaccount.certificate.consistency import content_sha256
@@ -236,12 +237,7 @@ def test_a_record_that_moves_between_sampled_parts() -> None:
     """One round of Poisson sampling in each of two parts: the plane of both outputs, by quadrature."""
     rates, sigma, epsilon = (0.3, 0.05), (0.8, 0.6), 0.2
     parts = [
-        {
-            "name": name,
-            "training": {"iterations": 1, "sampling_probability": rate},
-            "sampler": {"kind": "poisson"},
-            "noise": {"multiplier": s},
-        }
+        sections(name=name, iterations=1, sampling_probability=rate, sampler="poisson", multiplier=s)
         for name, rate, s in zip("ab", rates, sigma, strict=True)
     ]
     made = pyaccount.compile(document({"parallel": parts}, adjacency="replace-one", epsilon=epsilon)).at()
@@ -314,11 +310,7 @@ def test_replaced_records_by_brute_force(rows: dict[int, tuple[int, ...]], cross
     assert found.upper - found.lower < 2e-5
 
 
-NORTH = {
-    "training": {"sampling_probability": 0.02, "iterations": 200},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.0},
-}
+NORTH = sections(sampling_probability=0.02, iterations=200, sampler="poisson", multiplier=1.0)
 SOUTH = NORTH | {"noise": {"multiplier": 0.9}}
 COUNT = {"mechanism": {"kind": "discrete-gaussian", "sigma": 10}}
 

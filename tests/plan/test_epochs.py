@@ -15,6 +15,7 @@ import yaml
 from certificate_oracle import inconsistencies
 from gate_tools import changed
 from places import EXAMPLES, ROOT
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import cli
@@ -27,15 +28,10 @@ from pyaccount.errors import DocumentError
 from pyaccount.rounding import up
 
 EXAMPLE = EXAMPLES / "shuffled-epochs.yaml"
-POISSON = {
-    "pyaccount": 1,
-    "name": "ten epochs",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"dataset_size": 50_000, "expected_batch_size": 256, "epochs": 10},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.0},
-    "accounting": {"profile": [1]},
-}
+POISSON = doc(
+    "name='ten epochs' adjacency=add-remove dataset_size=50_000 expected_batch_size=256 epochs=10",
+    "sampler=poisson multiplier=1.0 profile=[1]",
+)
 LENGTH = "A run has 1954 rounds, 10.00448 epochs: 10 epochs of 195.3125 rounds each, rounded up to a whole round."
 
 

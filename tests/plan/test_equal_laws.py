@@ -7,6 +7,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -43,15 +44,13 @@ def epsilon(adjacency: str, sampler: dict[str, Any], batch: int | None, *, group
     """The ε certified for 20 rounds on 1000 records."""
     training: dict[str, Any] = {"dataset_size": 1000, "iterations": 20}
     certificate = pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "equal laws",
-            "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-6, "group_size": group},
-            "training": training if batch is None else training | {"expected_batch_size": batch},
-            "sampler": sampler,
-            "noise": {"multiplier": 1.0},
-            "accounting": {"profile": []},
-        }
+        doc(
+            "name='equal laws' delta=1e-6 multiplier=1.0 profile=[]",
+            adjacency=adjacency,
+            group_size=group,
+            training=training if batch is None else training | {"expected_batch_size": batch},
+            sampler=sampler,
+        )
     )
     return certificate.epsilon
 

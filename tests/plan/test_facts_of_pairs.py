@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import _core, profiles
@@ -175,14 +176,7 @@ def test_filters_charge_randomized_response_for_both_directions(keep: float, val
         "truth_probability": keep,
         "empty_record": "uniform",
     }
-    document = pyaccount.load(
-        {
-            "pyaccount": 1,
-            "name": "answers",
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
-            "mechanism": mechanism,
-        }
-    )
+    document = pyaccount.load(doc(name="answers", delta=1e-6, mechanism=mechanism))
     with_record = [keep] + [(1.0 - keep) / (values - 1)] * (values - 1)
     without = [1.0 / values] * values
     orders = [1.0 + 10.0 ** (k / 4.0) for k in range(-12, 9)]

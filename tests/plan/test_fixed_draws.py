@@ -7,6 +7,7 @@ from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
 import pytest
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -14,14 +15,14 @@ from pyaccount.errors import DocumentError
 
 def document(sampler: dict[str, Any], adjacency: str = "replace-one", **changes: Any) -> dict[str, Any]:
     """500 rounds at σ = 1 and δ = 1e-5 of 10 draws from 1000 records, unless changed."""
-    return {
-        "pyaccount": 1,
-        "name": "draws",
-        "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5},
-        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 500},
-        "sampler": sampler,
-        "noise": {"multiplier": 1.0},
-    } | changes
+    return (
+        doc(
+            "name=draws dataset_size=1000 expected_batch_size=10 iterations=500 multiplier=1.0",
+            adjacency=adjacency,
+            sampler=sampler,
+        )
+        | changes
+    )
 
 
 def interval(raw: dict[str, Any]) -> tuple[float, float]:
@@ -163,11 +164,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str, str]] = [
     (
         {"kind": "none"},
         "zero-out",
-        {
-            "noise": {"kind": "laplace", "multiplier": 1},
-            "training": {"iterations": 5},
-            "matrix": {"kind": "banded-square-root", "bands": 2},
-        },
+        sections(noise={"kind": "laplace", "multiplier": 1}, iterations=5, matrix="banded-square-root", bands=2),
         "matrix.kind",
         "independent",
     ),
@@ -244,14 +241,10 @@ def test_pure_privacy_adds_up() -> None:
 
 
 def test_laplace_noise_is_solved_for() -> None:
-    raw = {
-        "pyaccount": 1,
-        "name": "count",
-        "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6},
-        "training": {"iterations": 1},
-        "sampler": {"kind": "none"},
-        "noise": {"kind": "laplace", "multiplier": "solve"},
-    }
+    raw = doc(
+        "name=count adjacency=add-remove epsilon=1.0 delta=1e-6 iterations=1 sampler=none",
+        noise={"kind": "laplace", "multiplier": "solve"},
+    )
     certificate = pyaccount.certify(raw)
     scale = certificate.noise_multiplier
     assert scale is not None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from log_sums import logsumexp
 from patterns import exact_delta
+from plain_documents import doc, sections
 from sampled_tools import Array, lower_toeplitz
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import binom, norm  # type: ignore[import-untyped]
@@ -121,15 +122,10 @@ def test_unlikely_sums_are_taken_for_nothing() -> None:
     assert _core.Inspection.profile(profile, 0.0)[0] == pytest.approx(exact, rel=1e-6)
 
 
-SHARED: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "shared",
-    "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": "solve"},
-    "training": {"sampling_probability": 0.3, "iterations": 3},
-    "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 2},
-    "noise": {"multiplier": 1.1},
-    "accounting": {"profile": [0.0, 0.5, 1.0, 2.0]},
-}
+SHARED: dict[str, Any] = doc(
+    "name=shared epsilon=1.0 delta=solve sampling_probability=0.3 iterations=3 sampler=user-b-min-sep",
+    "records_per_user=2 attribution=shared min_separation=2 multiplier=1.1 profile=[0.0,0.5,1.0,2.0]",
+)
 
 
 def of_algorithm_3(n: int, b: int, p: float) -> tuple[Array, Array, Array]:
@@ -197,21 +193,14 @@ def test_the_interval_is_above_data_sets_in_which_records_are_shared() -> None:
 @pytest.mark.parametrize("matrix", [{"kind": "identity"}, {"kind": "banded-square-root", "bands": 8}, {"kind": "blt"}])
 def test_all_rounds_tell_more_than_the_first(matrix: dict[str, Any]) -> None:
     """Poisson sampling of the first round alone, which the lower end was before, is far below."""
-    long: dict[str, Any] = SHARED | {
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"sampling_probability": 0.01, "iterations": 500},
-        "sampler": SHARED["sampler"] | {"min_separation": 8},
-        "matrix": {"kind": "blt", "buffers": 2} if matrix["kind"] == "blt" else matrix,
-        "accounting": {"profile": []},
-    }
+    long: dict[str, Any] = SHARED | sections(
+        "adjacency=zero-out epsilon=solve delta=1e-5 sampling_probability=0.01 iterations=500 profile=[]",
+        sampler=SHARED["sampler"] | {"min_separation": 8},
+        matrix={"kind": "blt", "buffers": 2} if matrix["kind"] == "blt" else matrix,
+    )
     data = pyaccount.certify(long).data
     first = pyaccount.certify(
-        long
-        | {
-            "training": {"sampling_probability": 1 - 0.99**2, "iterations": 1},
-            "sampler": {"kind": "poisson"},
-            "matrix": {"kind": "identity"},
-        }
+        long | sections(sampling_probability=1 - 0.99**2, iterations=1, sampler="poisson", matrix="identity")
     ).data
     assert data.guarantee.epsilon_lower > 3.0 * first.guarantee.epsilon
     assert data.guarantee.epsilon_lower < data.guarantee.epsilon
@@ -287,13 +276,11 @@ def test_participations_out_of_range_are_refused() -> None:
 @pytest.mark.parametrize(("taken", "sigma", "share"), [(3, 1.0, 0.9), (3, 0.05, 0.05), (20, 1.0, 0.3)])
 def test_several_rounds_of_an_allocation_have_an_interval(taken: int, sigma: float, share: float) -> None:
     """Also where no law is made: with hardly any noise, and for many participations."""
-    raw = SHARED | {
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"iterations": 200},
-        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 100, "participations": taken},
-        "noise": {"multiplier": sigma},
-        "accounting": {"profile": [], "tolerance": 0.01},
-    }
+    raw = SHARED | sections(
+        "adjacency=zero-out epsilon=solve delta=1e-5 iterations=200 profile=[] tolerance=0.01",
+        sampler={"kind": "random-allocation", "iterations_per_allocation": 100, "participations": taken},
+        multiplier=sigma,
+    )
     guarantee = pyaccount.certify(raw).data.guarantee
     assert share * guarantee.epsilon < guarantee.epsilon_lower < guarantee.epsilon
 
@@ -325,15 +312,10 @@ def test_the_lower_end_stands_in_certificate_and_reports() -> None:
 
 
 def test_cells_have_a_line_where_there_is_no_lattice() -> None:
-    raw = {
-        "pyaccount": 1,
-        "name": "rare",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": "solve"},
-        "training": {"sampling_probability": 1e-9, "iterations": 3000},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 0.25},
-        "accounting": {"profile": [], "tolerance": 1e-3},
-    }
+    raw = doc(
+        "name=rare epsilon=1.0 delta=solve sampling_probability=1e-9 iterations=3000 sampler=poisson",
+        "multiplier=0.25 profile=[] tolerance=1e-3",
+    )
     data = pyaccount.certify(raw).data
     lines = {
         line.direction: line.contribution for line in data.evidence.error_budget if line.source.startswith("cells")

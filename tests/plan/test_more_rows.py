@@ -12,7 +12,7 @@ import oracle
 import pytest
 from certificate_oracle import inconsistencies
 from numpy.typing import NDArray
-from plain_documents import changed
+from plain_documents import changed, doc
 
 import pyaccount
 from pyaccount.errors import CertificateError, DocumentError
@@ -25,16 +25,13 @@ N, ROWS, DELTA, SIGMA = 9, 15, 1e-5, 2.0
 #: Rows in no order, one of them empty; the first entry is 0.
 ENCODER = np.random.default_rng(11).uniform(0.0, 1.0, (ROWS, N)) * (np.random.default_rng(12).random((ROWS, N)) < 0.5)
 ENCODER[0, 0], ENCODER[4] = 0.0, 0.0
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "more rows",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": DELTA},
-    "training": {"iterations": N},
-    "sampler": {"kind": "none", "max_participations": 3, "min_separation": 2},
-    "matrix": {"kind": "dense", "file": "encoder.npy", "normalize": False},
-    "noise": {"multiplier": SIGMA},
-    "accounting": {"profile": []},
-}
+BASE: dict[str, Any] = doc(
+    "name='more rows' sampler=none max_participations=3 min_separation=2 matrix=dense file=encoder.npy",
+    "normalize=False profile=[]",
+    delta=DELTA,
+    iterations=N,
+    multiplier=SIGMA,
+)
 
 
 def document(**sections: dict[str, Any]) -> dict[str, Any]:

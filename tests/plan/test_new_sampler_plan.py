@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 from extended import PLAN, extended, run_in
 from places import ROOT
+from plain_documents import doc
 
 import pyaccount
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "flipped",
-    "privacy": {"adjacency": "add-remove", "epsilon": 2, "delta": 1e-5},
-    "training": {"iterations": 384},
-    "sampler": {"kind": "coin-flips", "flips": 7},
-    "noise": {"multiplier": "solve"},
-}
+DOCUMENT: dict[str, Any] = doc(
+    name="flipped", adjacency="add-remove", epsilon=2, iterations=384, sampler="coin-flips", flips=7, multiplier="solve"
+)
 
 PROGRAM = """\
 import json, sys

@@ -13,7 +13,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from log_normals import quadrature
 from numpy.typing import NDArray
-from plain_documents import changed
+from plain_documents import changed, doc
 
 import pyaccount
 from pyaccount.document.loading import load
@@ -23,16 +23,10 @@ from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.samplers.allocation import MOST_KINDS, graded
 
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "modes",
-    "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": "solve"},
-    "training": {"iterations": 12},
-    "sampler": {"kind": "balls-in-bins", "bins": 4},
-    "matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.0, 0.0, 0.0, 0.5]},
-    "noise": {"multiplier": 1.5},
-    "accounting": {"tolerance": 1e-3},
-}
+BASE: dict[str, Any] = doc(
+    "name=modes adjacency=add-remove epsilon=1.0 delta=solve iterations=12 sampler=balls-in-bins bins=4",
+    "matrix=toeplitz coefficients=[1.0,0.0,0.0,0.0,0.5] multiplier=1.5 tolerance=1e-3",
+)
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:

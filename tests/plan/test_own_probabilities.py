@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -24,14 +25,13 @@ EXACT = {"rare": Fraction(3, 10), "usual": Fraction(12, 100), "common": Fraction
 
 def document(probability: object, **sections: Any) -> dict[str, Any]:
     """Return a training run with Poisson sampling, with other sections in place of its own."""
-    return {
-        "pyaccount": 1,
-        "name": "own-probabilities",
-        "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": "solve"},
-        "training": {"sampling_probability": probability, "iterations": 1},
-        "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 0.7},
-    } | sections
+    return (
+        doc(
+            "name=own-probabilities adjacency=add-remove epsilon=1 delta=solve iterations=1 sampler=poisson multiplier=0.7",
+            sampling_probability=probability,
+        )
+        | sections
+    )
 
 
 def released(probability: object, count: int = 1, **privacy: Any) -> dict[str, Any]:
@@ -289,11 +289,7 @@ def with_the_largest(value: Any) -> Any:
 
 def whole(name: str, **privacy: Any) -> dict[str, Any]:
     """Return the document of a case."""
-    head = {
-        "pyaccount": 1,
-        "name": "own",
-        "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": "solve"} | privacy,
-    }
+    head = doc(name="own", adjacency="add-remove", epsilon=1, delta="solve", privacy=privacy)
     return head | (CASES[name] if name in CASES else {"phases": [PHASES[name]]})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from log_sums import logsumexp
+from plain_documents import doc
 from sampled_tools import Array, estimated, lower_toeplitz
 
 import pyaccount
@@ -84,16 +85,14 @@ def test_certain_participation_is_balls_in_bins() -> None:
 
 
 def document(sampler: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "phases",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
-        "training": {"participation_rate": 0.05, "iterations": 60},
-        "sampler": sampler,
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"seed": 7, "profile": [0.5, 1.0], "tolerance": 0.02},
-    } | changes
+    return (
+        doc(
+            "name=phases delta=1e-3 participation_rate=0.05 iterations=60 matrix=banded-square-root bands=4",
+            "multiplier=1.0 seed=7 profile=[0.5,1.0] tolerance=0.02",
+            sampler=sampler,
+        )
+        | changes
+    )
 
 
 def test_one_part_is_poisson_sampling() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import oracle
 import pytest
-from plain_documents import document
+from plain_documents import doc, document
 
 import pyaccount
 
@@ -101,14 +101,10 @@ def test_refusals_are_located() -> None:
 @pytest.mark.parametrize("rate", ["sampling_probability", "participation_rate"])
 def test_the_group_lemma_keeps_the_batch_in_smaller_data_sets(rate: str) -> None:
     """However the batch is given, its size is what does not change from one neighbour to the next."""
-    body: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "lemma",
-        "privacy": {"adjacency": "add-remove", "group_size": 5, "epsilon": "solve", "delta": 0.1},
-        "training": {"dataset_size": 10, "expected_batch_size": 5, "iterations": 1},
-        "sampler": {"kind": "fixed-size"},
-        "noise": {"multiplier": 10},
-    }
+    body: dict[str, Any] = doc(
+        "name=lemma adjacency=add-remove group_size=5 delta=0.1 dataset_size=10 expected_batch_size=5",
+        "iterations=1 sampler=fixed-size multiplier=10",
+    )
     by_size = pyaccount.certify(body).data.group_lemma
     body["training"] = {"dataset_size": 10, rate: 0.5, "iterations": 1}
     by_rate = pyaccount.certify(body).data.group_lemma

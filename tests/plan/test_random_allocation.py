@@ -12,7 +12,7 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import changed
+from plain_documents import changed, doc
 from sampled_tools import Array
 
 import pyaccount
@@ -20,15 +20,10 @@ from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
 
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "allocation",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"iterations": 12},
-    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 6},
-    "noise": {"multiplier": 1.2},
-    "accounting": {"tolerance": 1e-3},
-}
+BASE: dict[str, Any] = doc(
+    "name=allocation adjacency=add-remove iterations=12 sampler=random-allocation",
+    "iterations_per_allocation=6 multiplier=1.2 tolerance=1e-3",
+)
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:

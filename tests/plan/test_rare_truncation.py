@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from places import ROOT
+from plain_documents import doc
 from sampled_tools import Array, Law, counts_law, lower_toeplitz, pair_given, renewal_law
 
 import pyaccount
@@ -65,16 +66,14 @@ def found_for(run: Run) -> RareTruncation:
 
 def document(**changes: Any) -> dict[str, Any]:
     """A small document whose batches are seldom truncated; nested keys are replaced whole."""
-    return {
-        "pyaccount": 1,
-        "name": "seldom",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 0.02},
-        "training": {"dataset_size": 2000, "expected_batch_size": 40, "iterations": 24},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "truncate_to": 80},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": 0.7},
-        "accounting": {"seed": 5, "profile": [1.0]},
-    } | changes
+    return (
+        doc(
+            "name=seldom epsilon=1.0 delta=0.02 dataset_size=2000 expected_batch_size=40 iterations=24",
+            "sampler=b-min-sep min_separation=4 truncate_to=80 matrix=banded-square-root bands=4 multiplier=0.7",
+            "seed=5 profile=[1.0]",
+        )
+        | changes
+    )
 
 
 def without(raw: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import sections
 from scheduled_documents import DELTA, SAMPLED, body, document, head, in_phases
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -280,11 +281,9 @@ def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -
 
 
 def test_a_factor_is_solved_beside_mechanisms() -> None:
-    asked = head(epsilon=3.0) | {
-        "noise": {"scale": "solve"},
-        "phases": [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))],
-        "accounting": {"profile": []},
-    }
+    asked = head(epsilon=3.0) | sections(
+        noise={"scale": "solve"}, phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))], profile=[]
+    )
     certificate = pyaccount.certify(asked)
     assert certificate.data.solved is not None
     factor = certificate.data.solved.value

@@ -14,6 +14,7 @@ import numpy as np
 import oracle
 import pytest
 from numpy.typing import NDArray
+from plain_documents import doc
 
 import pyaccount
 from pyaccount import _core
@@ -58,16 +59,14 @@ def worst(gram: Array, b: int, most: int) -> float:
 def certified(matrix: Array, folder: Path, most: int, *, normalize: bool, sigma: float = 3.0) -> Any:
     np.save(folder / "matrix.npy", matrix)
     return pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "from a file",
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-            "training": {"iterations": len(matrix)},
-            "sampler": {"kind": "none", "max_participations": most},
-            "matrix": {"kind": "dense", "file": str(folder / "matrix.npy"), "normalize": normalize},
-            "noise": {"multiplier": sigma},
-            "accounting": {"profile": []},
-        }
+        doc(
+            "name='from a file' sampler=none matrix=dense profile=[]",
+            iterations=len(matrix),
+            max_participations=most,
+            file=str(folder / "matrix.npy"),
+            normalize=normalize,
+            multiplier=sigma,
+        )
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import changed
+from plain_documents import changed, doc
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
 
@@ -27,15 +27,11 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.profiles import PoissonProfile
 
 EPSILONS = [0.0, 0.3, 1.0, 2.5]
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "several draws",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
-    "training": {"sampling_probability": 0.1, "iterations": 1},
-    "sampler": {"kind": "poisson", "draws_per_iteration": 3},
-    "noise": {"multiplier": 1.2},
-    "accounting": {"profile": EPSILONS, "tolerance": 1e-6},
-}
+BASE: dict[str, Any] = doc(
+    "name='several draws' adjacency=add-remove sampling_probability=0.1 iterations=1 sampler=poisson",
+    "draws_per_iteration=3 multiplier=1.2 tolerance=1e-6",
+    profile=EPSILONS,
+)
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:

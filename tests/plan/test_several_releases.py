@@ -17,7 +17,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_documents import changed
+from plain_documents import changed, doc
 from scipy import integrate, optimize  # type: ignore[import-untyped]
 
 import pyaccount
@@ -29,15 +29,13 @@ from pyaccount.plan.compiling import compile_document
 
 DELTA = 1e-5
 EPSILONS = [0.0, 0.2, 0.7]
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "several releases",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": DELTA},
-    "training": {"sampling_probability": 0.15, "iterations": 1},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.5, "also": [{"what": "a count", "multiplier": 2.5}]},
-    "accounting": {"profile": EPSILONS, "tolerance": 1e-6},
-}
+BASE: dict[str, Any] = doc(
+    "name='several releases' adjacency=add-remove sampling_probability=0.15 iterations=1 sampler=poisson",
+    "multiplier=1.5 tolerance=1e-6",
+    delta=DELTA,
+    also=[{"what": "a count", "multiplier": 2.5}],
+    profile=EPSILONS,
+)
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import oracle
 import pytest
 from certificate_oracle import inconsistencies
 from numpy.typing import NDArray
-from plain_documents import changed
+from plain_documents import changed, doc
 
 import pyaccount
 from pyaccount import Accountant
@@ -19,16 +19,12 @@ from pyaccount.errors import CertificateError, DocumentError
 
 Array = NDArray[np.float64]
 DELTA, SIGMA = 1e-6, 3.0
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "a tree",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": DELTA},
-    "training": {"iterations": 13},
-    "sampler": {"kind": "none", "max_participations": 3, "min_separation": 4},
-    "matrix": {"kind": "tree", "normalize": False},
-    "noise": {"multiplier": SIGMA},
-    "accounting": {"profile": []},
-}
+BASE: dict[str, Any] = doc(
+    "name='a tree' adjacency=add-remove iterations=13 sampler=none max_participations=3 min_separation=4",
+    "matrix=tree normalize=False profile=[]",
+    delta=DELTA,
+    multiplier=SIGMA,
+)
 
 
 def document(**sections: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 from sampled_tools import estimated
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import binom, norm
@@ -23,16 +24,14 @@ from pyaccount.plan.samplers.truncated import chernoff_tail
 
 def document(**changes: Any) -> dict[str, Any]:
     """A small document with truncated batches; nested keys are replaced whole."""
-    return {
-        "pyaccount": 1,
-        "name": "truncated",
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": "solve"},
-        "training": {"dataset_size": 200, "expected_batch_size": 10, "iterations": 12},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4, "truncate_to": 12},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": 1.0},
-        "accounting": {"seed": 5, "profile": [1.0]},
-    } | changes
+    return (
+        doc(
+            "name=truncated epsilon=1.0 delta=solve dataset_size=200 expected_batch_size=10 iterations=12",
+            "sampler=b-min-sep min_separation=4 truncate_to=12 matrix=banded-square-root bands=4 multiplier=1.0",
+            "seed=5 profile=[1.0]",
+        )
+        | changes
+    )
 
 
 POISSON: dict[str, Any] = {"sampler": {"kind": "poisson", "truncate_to": 12}, "matrix": {"kind": "identity"}}

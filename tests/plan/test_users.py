@@ -10,6 +10,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from log_sums import logsumexp
+from plain_documents import doc
 from sampled_tools import Array, estimated, lower_toeplitz
 from scipy.stats import binom, norm
 
@@ -112,16 +113,15 @@ def test_samples_come_from_the_law() -> None:
 
 
 def document(attribution: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "users",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
-        "training": {"sampling_probability": 0.02, "iterations": 60},
-        "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": attribution, "min_separation": 8},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": 1.5},
-        "accounting": {"seed": 7, "profile": [], "tolerance": 0.05},
-    } | changes
+    return (
+        doc(
+            "name=users delta=1e-3 sampling_probability=0.02 iterations=60 sampler=user-b-min-sep",
+            "records_per_user=2 min_separation=8 matrix=banded-square-root bands=4 multiplier=1.5 seed=7",
+            "profile=[] tolerance=0.05",
+            attribution=attribution,
+        )
+        | changes
+    )
 
 
 @cache

@@ -11,24 +11,19 @@ import pytest
 from gate_tools import RUNS, changed, golden, save
 from jsonschema import Draft202012Validator
 from places import CERTIFICATES, EXAMPLES
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.running import Plan
 
-QUICK = {
-    "pyaccount": 1,
-    "name": "quick",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-    "training": {"sampling_probability": 0.01, "iterations": 100},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.0},
-}
+QUICK = doc(
+    "name=quick adjacency=add-remove delta=1e-6 sampling_probability=0.01 iterations=100 sampler=poisson multiplier=1.0"
+)
 SLOW = changed(QUICK, name="slow | one") | {"accounting": {"time_limit": 1e-3, "tolerance": 1e-8}}
-INFEASIBLE = changed(QUICK, name="infeasible", privacy__epsilon=1.0, privacy__delta=1e-6) | {
-    "noise": {"multiplier": 1e-3},
-    "training": {"sampling_probability": 0.01, "iterations": "solve"},
-}
+INFEASIBLE = changed(QUICK, name="infeasible", privacy__epsilon=1.0, privacy__delta=1e-6) | sections(
+    multiplier=1e-3, sampling_probability=0.01, iterations="solve"
+)
 CLAIM = changed(QUICK, name="claim", privacy__epsilon=0.01)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
-from plain_documents import document, one_step
+from plain_documents import document, one_step, sections
 
 import pyaccount
 from pyaccount import cli
@@ -22,14 +22,10 @@ from pyaccount.store import Store, database, running
 
 
 def sampled_document(**changes: Any) -> dict[str, Any]:
-    base = {
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
-        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 48},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": "solve"},
-        "accounting": {"tolerance": 0.05},
-    }
+    base = sections(
+        "adjacency=zero-out epsilon=1.5 delta=1e-3 dataset_size=1000 expected_batch_size=20 iterations=48",
+        "sampler=b-min-sep min_separation=4 matrix=banded-square-root bands=4 multiplier=solve tolerance=0.05",
+    )
     return document(**{**base, **changes})
 
 
@@ -113,13 +109,10 @@ def test_what_a_time_limit_left_out_is_computed_next_time(tmp_path: Path, monkey
 
 def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
-    one = {
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"iterations": 3},
-        "sampler": {"kind": "none", "max_participations": 1},
-        "matrix": {"kind": "dense", "file": "matrix.npy"},
-        "noise": {"multiplier": 1.0},
-    }
+    one = sections(
+        "adjacency=zero-out epsilon=solve delta=1e-5 iterations=3 sampler=none max_participations=1",
+        "matrix=dense file=matrix.npy multiplier=1.0",
+    )
     (tmp_path / "document.yaml").write_text(yaml.safe_dump(document(**one)), encoding="utf-8")
     found = []
     for size in (1.0, 0.5):

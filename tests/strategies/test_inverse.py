@@ -7,6 +7,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from plain_documents import doc, sections
 from scipy import linalg, optimize  # type: ignore[import-untyped]
 
 import pyaccount
@@ -67,15 +68,12 @@ def test_the_certificate_of_an_inverse_whose_terms_cancel() -> None:
         truth = mpmath.findroot(
             lambda e: mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu) - delta, 4.9
         )
-    raw = {
-        "pyaccount": 1,
-        "name": "cancelling",
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-        "training": {"iterations": n},
-        "sampler": {"kind": "none", "max_participations": 1},
-        "matrix": {"kind": "banded-inverse", "inverse_coefficients": [c * scale for c in d], "normalize": False},
-        "noise": {"multiplier": sigma},
-    }
+    raw = doc(
+        "name=cancelling adjacency=add-remove delta=1e-6 sampler=none max_participations=1",
+        iterations=n,
+        matrix={"kind": "banded-inverse", "inverse_coefficients": [c * scale for c in d], "normalize": False},
+        multiplier=sigma,
+    )
     certificate = pyaccount.certify(raw)
     assert certificate.epsilon_lower <= truth <= certificate.epsilon < truth * (1 + 1e-6)
 
@@ -138,15 +136,7 @@ def test_more_buffers_approach_the_optimum() -> None:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "matrix",
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"iterations": 96},
-        "sampler": {"kind": "none", "min_separation": 24},
-        "matrix": {"kind": "blt", "buffers": 2},
-        "noise": {"multiplier": 2.0},
-    } | changes
+    return doc("name=matrix iterations=96 sampler=none min_separation=24 matrix=blt buffers=2 multiplier=2.0") | changes
 
 
 @pytest.mark.parametrize("kind", [{"kind": "blt", "buffers": 3}, {"kind": "banded-inverse", "bands": 8}])
@@ -228,10 +218,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"training": {"iterations": 20_000}}, "training.iterations"),
     ({"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}}, "diagonal 1"),
     (
-        {
-            "sampler": {"kind": "cyclic-poisson", "partitions": 24},
-            "training": {"iterations": 96, "participation_rate": 0.01},
-        },
+        sections(sampler="cyclic-poisson", partitions=24, iterations=96, participation_rate=0.01),
         "balls-in-bins",
     ),
 ]

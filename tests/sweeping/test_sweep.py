@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from gate_tools import interrupted
 from jsonschema import Draft202012Validator
 from places import EXAMPLES
-from plain_documents import document, one_step
+from plain_documents import document, one_step, sections
 
 import pyaccount
 from pyaccount import cli
@@ -38,14 +38,11 @@ def gaussians(**changes: Any) -> dict[str, Any]:
 
 
 def sampled(**changes: Any) -> dict[str, Any]:
-    base = {
-        "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
-        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 24},
-        "sampler": {"kind": "b-min-sep", "min_separation": 4},
-        "matrix": {"kind": "banded-square-root", "bands": 4},
-        "noise": {"multiplier": 0.9},
-        "accounting": {"tolerance": 0.2, "seed": 3, "profile": []},
-    }
+    base = sections(
+        "adjacency=zero-out epsilon=1.5 delta=1e-3 dataset_size=1000 expected_batch_size=20 iterations=24",
+        "sampler=b-min-sep min_separation=4 matrix=banded-square-root bands=4 multiplier=0.9 tolerance=0.2",
+        "seed=3 profile=[]",
+    )
     return document(**{**base, **changes})
 
 

@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc, sections
 
 import pyaccount
 from pyaccount.training import TrainingRun, drawing
 
 CANARIES, ROUNDS, SIGMA, RATE = 30_000, 16, 4.0, 0.5
 DOCUMENTS: dict[str, dict[str, Any]] = {
-    "poisson": {
-        "training": {"dataset_size": CANARIES, "sampling_probability": RATE, "iterations": ROUNDS},
-        "sampler": {"kind": "poisson"},
-    },
+    "poisson": sections(dataset_size=CANARIES, sampling_probability=RATE, iterations=ROUNDS, sampler="poisson"),
     # Every second round has a batch; which rounds these are is public.
     "banded": {
         "training": {"dataset_size": CANARIES, "sampling_probability": 1.0, "iterations": ROUNDS},
@@ -42,15 +40,7 @@ def scores(name: str, seen: Any, matrix: Any) -> Any:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_half_of_the_noise_is_found_in_a_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate = pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": name,
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
-            "noise": {"multiplier": SIGMA},
-            **DOCUMENTS[name],
-        }
-    )
+    certificate = pyaccount.certify(doc(DOCUMENTS[name], name=name, delta=1e-3, multiplier=SIGMA))
     column = [1.0] if certificate.matrix is None else certificate.matrix.coefficients.tolist()
     matrix = sum(entry * np.eye(ROUNDS, k=-lag) for lag, entry in enumerate(column))
     coins = np.random.default_rng(5).random(CANARIES) < 0.5

@@ -9,6 +9,7 @@ from typing import Any
 
 import batch_laws as laws
 import pytest
+from plain_documents import doc
 
 from pyaccount import load
 from pyaccount.plan.samplers import PLANS
@@ -27,14 +28,7 @@ def key(number: int) -> RunKey:
 
 
 def document(sampler: dict[str, Any], training: dict[str, Any], adjacency: str = "zero-out") -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "small",
-        "privacy": {"adjacency": adjacency, "epsilon": 8, "delta": 1e-5},
-        "training": training,
-        "sampler": sampler,
-        "noise": {"multiplier": 1},
-    }
+    return doc(name="small", adjacency=adjacency, epsilon=8, training=training, sampler=sampler, multiplier=1)
 
 
 def runs(described: dict[str, Any], count: int = KEYS, attribution: Any = None) -> list[laws.Run]:

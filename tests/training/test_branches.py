@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 
 import pyaccount
 
@@ -79,14 +80,11 @@ def test_two_branches_are_what_is_certified_at_a_smaller_noise(name: str, add: b
 
 def delta(sigma: float, rounds: int) -> float:
     found = pyaccount.certify(
-        {
-            "pyaccount": 1,
-            "name": "branches",
-            "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": "solve"},
-            "training": {"sampling_probability": 0.01, "iterations": rounds},
-            "sampler": {"kind": "poisson"},
-            "noise": {"multiplier": sigma},
-        }
+        doc(
+            "name=branches adjacency=add-remove epsilon=1.0 delta=solve sampling_probability=0.01 sampler=poisson",
+            iterations=rounds,
+            multiplier=sigma,
+        )
     ).delta
     assert found is not None
     return found

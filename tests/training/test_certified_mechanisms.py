@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_documents import sections
 
 from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
@@ -13,11 +14,7 @@ from pyaccount.training import TrainingRun
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
-TRAINING = {
-    "training": {"iterations": 2, "dataset_size": 10, "expected_batch_size": 2},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 3},
-}
+TRAINING = sections(iterations=2, dataset_size=10, expected_batch_size=2, sampler="poisson", multiplier=3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from places import EXAMPLES
-from plain_documents import changed
+from plain_documents import changed, doc
 from training_runs import chained
 
 import pyaccount
@@ -27,14 +27,9 @@ from pyaccount.training.check_record import hold_record
 from pyaccount.training.record import hash_of
 from pyaccount.training.writing import RecordWriter
 
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "held",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 4},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 1.5},
-}
+BASE: dict[str, Any] = doc(
+    name="held", dataset_size=40, expected_batch_size=8, iterations=4, sampler="poisson", multiplier=1.5
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_documents import doc
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
@@ -242,14 +243,9 @@ def test_the_vectors_of_spectral_normalisation_may_change(normed: Any) -> None:
 
 
 def test_a_release_without_a_step_leaves_the_noisy_mean_as_the_gradient(tmp_path: Path) -> None:
-    document = {
-        "pyaccount": 1,
-        "name": "released",
-        "privacy": {"adjacency": "zero-out", "epsilon": 200.0, "delta": 1e-5},
-        "training": {"dataset_size": 7, "expected_batch_size": 7, "iterations": 2},
-        "sampler": {"kind": "none"},
-        "noise": {"multiplier": 0.5},
-    }
+    document = doc(
+        "name=released epsilon=200.0 dataset_size=7 expected_batch_size=7 iterations=2 sampler=none multiplier=0.5"
+    )
     model = net()
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_documents import doc
 from scipy.stats import chi2
 
 from pyaccount import _core, load
@@ -23,15 +24,7 @@ RECORDS = 10_000
 
 
 def document(sampler: dict[str, Any], training: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    return {
-        "pyaccount": 1,
-        "name": "batches",
-        "privacy": {"adjacency": "zero-out", "epsilon": 8, "delta": 1e-5},
-        "training": training,
-        "sampler": sampler,
-        "noise": {"multiplier": 1},
-        **rest,
-    }
+    return doc(rest, name="batches", epsilon=8, training=training, sampler=sampler, multiplier=1)
 
 
 def made(described: dict[str, Any], *, key: RunKey = KEY, attribution: Any = None) -> Batches:

@@ -9,19 +9,15 @@ import batch_laws
 import pytest
 from extended import BATCHES, extended, run_in
 from places import ROOT
+from plain_documents import doc
 
 #: Runs that are drawn, and the probability with which runs of the true law would fail the test, for a choice of keys.
 RUNS, RARE = 3000, 1e-4
 RECORDS, ROUNDS, FLIPS = 3, 2, 1
 
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "flipped",
-    "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "iterations": ROUNDS},
-    "sampler": {"kind": "coin-flips", "flips": FLIPS},
-    "noise": {"multiplier": "solve"},
-}
+DOCUMENT: dict[str, Any] = doc(
+    "name=flipped epsilon=2 sampler=coin-flips multiplier=solve", dataset_size=RECORDS, iterations=ROUNDS, flips=FLIPS
+)
 
 PROGRAM = """\
 import hashlib, json, sys

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plain_documents import doc
 from scipy import stats
 
 from pyaccount import load
@@ -35,14 +36,13 @@ def ours(changes: dict[str, Any], seed: int) -> Batches:
     """Return pyaccount's batches for a document with these fields of `sampler` and `training`."""
     training = {name: changes[name] for name in ("sampling_probability", "expected_batch_size") if name in changes}
     document = load(
-        {
-            "pyaccount": 1,
-            "name": "peers",
-            "privacy": {"adjacency": "zero-out", "epsilon": 8, "delta": 1e-5},
-            "training": {"dataset_size": RECORDS, "iterations": ROUNDS, **training},
-            "sampler": {name: value for name, value in changes.items() if name not in training},
-            "noise": {"multiplier": 1},
-        }
+        doc(
+            "name=peers epsilon=8 multiplier=1",
+            dataset_size=RECORDS,
+            iterations=ROUNDS,
+            training=training,
+            sampler={name: value for name, value in changes.items() if name not in training},
+        )
     )
     key = RunKey(hashlib.blake2b(b"peers", salt=seed.to_bytes(16, "little"), digest_size=32).digest())
     batches = batches_of(document, document.bodies[0], key)

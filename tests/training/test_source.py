@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed
+from plain_documents import changed, doc
 
 import pyaccount
 from pyaccount.errors import RunError
@@ -20,14 +20,9 @@ from pyaccount.training.check_record import hold_record
 from pyaccount.training.noise import Noise
 from pyaccount.training.record import Recorded
 
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "source",
-    "privacy": {"adjacency": "zero-out", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 6},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
+BASE: dict[str, Any] = doc(
+    "name=source epsilon=300.0 dataset_size=40 expected_batch_size=8 iterations=6 sampler=poisson multiplier=0.5"
+)
 
 
 class Rows:

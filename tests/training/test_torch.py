@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from places import HELPERS
-from plain_documents import changed
+from plain_documents import changed, doc, sections
 from training_runs import fixed_draws
 
 from pyaccount.errors import RunError
@@ -29,14 +29,9 @@ from torch_ranks import DOCUMENT
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
 RECORDS, WIDTH = 60, 4
-BASE: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "torch",
-    "privacy": {"adjacency": "zero-out", "epsilon": 200.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": 8},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
+BASE: dict[str, Any] = doc(
+    "name=torch epsilon=200.0 expected_batch_size=6 iterations=8 sampler=poisson multiplier=0.5", dataset_size=RECORDS
+)
 
 
 class Data(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -111,10 +106,7 @@ def test_batch_normalisation_is_refused() -> None:
 @pytest.mark.parametrize("correlated", [False, True])
 def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights are the same as those of a loop by hand in numpy, with micro-batches or without."""
-    changes = {
-        "sampler": {"kind": "b-min-sep", "min_separation": 2},
-        "matrix": {"kind": "banded-square-root", "bands": 2},
-    }
+    changes = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
     document = changed(BASE, changes if correlated else {}, {})
     data, ended = Data(), []
     key = None
