@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import snapshots
 from drawn_once import Drawn
 from hypothesis import settings
 from nightly import NIGHTLY
 
-from pyaccount import execute
+from pyaccount import cli, execute
 from pyaccount.certificate import Certificate
 from pyaccount.execute import Answer, Engine, Question
 from pyaccount.execute.sampling import evidence
@@ -90,8 +91,15 @@ def pytest_pycollect_makeitem(obj: object) -> Generator[None, Any, Any]:
     return made
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes snapshots anew."""
+    parser.addoption("--snapshot-update", action="store_true", help="write the snapshots anew that the tests compare")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that run only at night; each of them has a sibling that takes less time."""
+    snapshots.collected(config, items)
     late = [] if NIGHTLY else [item for item in items if item.get_closest_marker("nightly") is not None]
     if late:
         config.hook.pytest_deselected(items=late)
@@ -185,6 +193,23 @@ def _remember(monkeypatch: pytest.MonkeyPatch) -> None:
         return asked[key]
 
     monkeypatch.setattr(Engine, "ask", ask_once)
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[snapshots.Snapshot]:
+    """Compare what a test shows with the section of its name; see `helpers/snapshots.py`."""
+    yield from snapshots.of(request, tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> snapshots.Run:
+    """Return a function that runs a command in this process and returns its exit code and what it wrote."""
+
+    def command(*arguments: object) -> snapshots.Done:
+        code = cli.run([str(argument) for argument in arguments])
+        return snapshots.Done(code, *capsys.readouterr())
+
+    return command
 
 
 @pytest.fixture

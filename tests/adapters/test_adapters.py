@@ -20,10 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GOLDEN
 from plain_documents import sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.adapters import dp_accounting, opacus
-from pyaccount.errors import DocumentError, MissingExtraError
+from pyaccount.errors import DocumentError
 from pyaccount.plan.selection import RunLaw
 
 G, L = dp.GaussianDpEvent, dp.LaplaceDpEvent
@@ -105,7 +106,7 @@ def test_a_history_may_have_more_entries_than_a_document_has_phases() -> None:
     assert loaded.bodies[0].training.iterations == 12_000
 
 
-def test_a_schedule_is_an_event_for_each_kind_of_rounds() -> None:
+def test_a_schedule_is_an_event_for_each_kind_of_rounds(snapshot: Snapshot) -> None:
     schedule = {"schedule": [1.0, 2.0, 1.0, 1.0], "scale": 1.5}
     document = BASE | {"noise": {"multiplier": schedule}, "training": {"sampling_probability": 0.1, "iterations": 4}}
     rounds = [Many(P(0.1, G(1.5)), 3), P(0.1, G(3.0))]
@@ -118,8 +119,7 @@ def test_a_schedule_is_an_event_for_each_kind_of_rounds() -> None:
     assert dp_accounting.to_event({**head, "noise": {"scale": 3}, "phases": phases}) == All(
         [Many(P(0.1, G(6.0)), 20)] * 2
     )
-    problem = only_problem(dp_accounting.to_event, {**head, "noise": {"scale": "solve"}, "phases": phases})
-    assert (problem.path_text, problem.slug) == ("noise.scale", "unfilled-blank")
+    snapshot(only_problem(dp_accounting.to_event, {**head, "noise": {"scale": "solve"}, "phases": phases}))
 
 
 def test_an_accountant_goes_on_from_a_history() -> None:
@@ -133,17 +133,14 @@ def test_an_accountant_goes_on_from_a_history() -> None:
     assert opacus.accountant([], delta=DELTA).epsilon_spent() == 0
 
 
-def test_a_history_is_of_data_sets_of_one_size_unless_the_normaliser_is_a_constant() -> None:
+def test_a_history_is_of_data_sets_of_one_size_unless_the_normaliser_is_a_constant(snapshot: Snapshot) -> None:
     """Opacus divides by int(len(dataset) · rate): with one record more that is another number, where sizes may differ."""
     rate = 1 / 10
     # Its own arithmetic, of 99 and of 100 records: the same noisy sum is released ten per cent apart.
     assert [int(records * rate) for records in (99, 100)] == [9, 10]
     history = [(1.1, rate, 30)]
     for read in (opacus.from_history, opacus.accountant):
-        problem = only_problem(read, history, delta=DELTA, adjacency="add-remove")
-        assert (problem.path_text, problem.slug, problem.value) == ("adjacency", "no-equivalent", "add-remove")
-        assert "int(len(dataset) · sample_rate)" in problem.message
-        assert "constant_normaliser=True" in problem.message
+        snapshot(only_problem(read, history, delta=DELTA, adjacency="add-remove"))
     document = opacus.from_history(history, delta=DELTA)
     assert document["privacy"]["adjacency"] == "zero-out"
     constant = opacus.from_history(history, delta=DELTA, adjacency="add-remove", constant_normaliser=True)
@@ -157,28 +154,27 @@ def test_a_history_is_of_data_sets_of_one_size_unless_the_normaliser_is_a_consta
 
 
 @pytest.mark.parametrize(
-    ("source", "path", "slug"),
+    "source",
     [
-        ({}, "", "no-equivalent"),
-        ({"mechanism": "rdp"}, "", "no-equivalent"),
-        ([], "history", "no-equivalent"),
-        (None, "history", "wrong-type"),
-        ("history", "history", "wrong-type"),
-        ([1], "history[0]", "wrong-type"),
-        ([(1, 0.1)], "history[0]", "wrong-type"),
-        ([(1, 0.1, 5), (0, 0.1, 5)], "history[1][0]", "out-of-range"),
-        ([(1, 1.5, 5)], "history[0][1]", "out-of-range"),
-        ([(1, float("nan"), 5)], "history[0][1]", "out-of-range"),
-        ([(1, 0.1, 0)], "history[0][2]", "out-of-range"),
-        ([(1, 0.1, 5.0)], "history[0][2]", "wrong-type"),
-        ([(1, 0.1, True)], "history[0][2]", "wrong-type"),
-        ([("1", 0.1, 5)], "history[0][0]", "wrong-type"),
-        ([(10**400, 0.1, 5)], "history[0][0]", "wrong-type"),
+        {},
+        {"mechanism": "rdp"},
+        [],
+        None,
+        "history",
+        [1],
+        [(1, 0.1)],
+        [(1, 0.1, 5), (0, 0.1, 5)],
+        [(1, 1.5, 5)],
+        [(1, float("nan"), 5)],
+        [(1, 0.1, 0)],
+        [(1, 0.1, 5.0)],
+        [(1, 0.1, True)],
+        [("1", 0.1, 5)],
+        [(10**400, 0.1, 5)],
     ],
 )
-def test_what_is_no_history(source: Any, path: str, slug: str) -> None:
-    problem = only_problem(opacus.from_history, source, delta=DELTA)
-    assert (problem.path_text, problem.slug) == (path, slug)
+def test_what_is_no_history(source: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(opacus.from_history, source, delta=DELTA))
 
 
 def test_adaptive_clipping_is_refused_by_name() -> None:
@@ -261,14 +257,14 @@ def test_the_peers_figure_meets_the_interval(tree: Any, adjacency: str, rounds: 
     assert theirs <= certificate.epsilon + rounds * GRID
 
 
-def test_truncated_batches_under_zero_out() -> None:
+def test_truncated_batches_under_zero_out(snapshot: Snapshot) -> None:
     event = Many(dp.TruncatedSubsampledGaussianDpEvent(200, 0.05, 12, 1.5), 10)
     document = dp_accounting.from_event(event, adjacency="zero-out", delta=DELTA)
     assert document["sampler"] == {"kind": "poisson", "truncate_to": 12}
     theirs = PLDAccountant(RELATIONS["zero-out"]).compose(event).get_epsilon(DELTA)
     assert pyaccount.certify(document).epsilon_lower <= theirs * (1 + 1e-6)
     assert dp_accounting.to_event(document) == event
-    with pytest.raises(DocumentError):
+    with snapshot.raises(DocumentError):
         pyaccount.certify({**document, "privacy": {**document["privacy"], "adjacency": "add-remove"}})
 
 
@@ -348,51 +344,41 @@ def test_trees_in_a_row_are_runs_of_their_own() -> None:
         assert guarantee.epsilon_lower <= float(oracle.gaussian_epsilon(np.sqrt(8.0) / 6.0, DELTA)) <= guarantee.epsilon
 
 
-def test_a_tree_of_no_steps_releases_nothing() -> None:
+def test_a_tree_of_no_steps_releases_nothing(snapshot: Snapshot) -> None:
     event = dp.SingleEpochTreeAggregationDpEvent(6.0, [0, 0])
-    problem = only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA)
-    assert "release nothing" in problem.message
-    problem = only_problem(
-        dp_accounting.from_event, dp.SingleEpochTreeAggregationDpEvent(6.0, 2.5), adjacency="zero-out", delta=DELTA
+    snapshot(only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA))
+    snapshot(
+        only_problem(
+            dp_accounting.from_event, dp.SingleEpochTreeAggregationDpEvent(6.0, 2.5), adjacency="zero-out", delta=DELTA
+        )
     )
-    assert (problem.slug, problem.path_text) == ("wrong-type", "step_counts")
 
 
 @pytest.mark.parametrize(
-    ("tree", "path", "words"),
+    "tree",
     [
-        (dp.NonPrivateDpEvent(), "", "without noise"),
-        (dp.UnsupportedDpEvent(), "", "mechanism is unknown"),
-        (dp.SampledWithoutReplacementDpEvent(10, 2, Many(G(1.0), 2)), "event", "one draw"),
-        (dp.SampledWithReplacementDpEvent(10, 2, L(1.0)), "event", "below a sampler"),
-        (P(0.1, Many(P(0.1, All([G(1.0), L(1.0)])), 2)), "event", "another sample"),
-        (dp.RandomizedResponseDpEvent(0.0, 2), "noise_parameter", "always released"),
-        (dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter", "infinite"),
-        (MIX(1.0, [float(j) for j in range(1001)], [1 / 1001] * 1001), "sensitivities", "1001 components"),
-        (MIX(1.0, [0.0, 1.0], [0.5]), "sampling_probs", "one for each"),
-        (MIX(1.0, [0.0, 1.0], [0.5, 0.4]), "sampling_probs", "add up to 0.9"),
-        (
-            dp.SampledWithReplacementDpEvent(10, 2, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)),
-            "event",
-            "below a sampler",
-        ),
-        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 1.0, 1.0), "mean", "at least one run"),
-        (
-            dp.dp_event.RepeatAndSelectDpEvent(dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), 2.0, 1.0),
-            "event",
-            "selection",
-        ),
-        (object(), "", "no document describes"),
-        (None, "", "no document describes"),
-        (All([dp.NoOpDpEvent()]), "", "release nothing"),
-        (P(0.0, G(1.0)), "", "release nothing"),
-        (Many(Many(G(1.0), 10**6), 10**6), "event.event", "more than a document"),
+        dp.NonPrivateDpEvent(),
+        dp.UnsupportedDpEvent(),
+        dp.SampledWithoutReplacementDpEvent(10, 2, Many(G(1.0), 2)),
+        dp.SampledWithReplacementDpEvent(10, 2, L(1.0)),
+        P(0.1, Many(P(0.1, All([G(1.0), L(1.0)])), 2)),
+        dp.RandomizedResponseDpEvent(0.0, 2),
+        dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1),
+        MIX(1.0, [float(j) for j in range(1001)], [1 / 1001] * 1001),
+        MIX(1.0, [0.0, 1.0], [0.5]),
+        MIX(1.0, [0.0, 1.0], [0.5, 0.4]),
+        dp.SampledWithReplacementDpEvent(10, 2, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)),
+        dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 1.0, 1.0),
+        dp.dp_event.RepeatAndSelectDpEvent(dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), 2.0, 1.0),
+        object(),
+        None,
+        All([dp.NoOpDpEvent()]),
+        P(0.0, G(1.0)),
+        Many(Many(G(1.0), 10**6), 10**6),
     ],
 )
-def test_events_without_a_document(tree: Any, path: str, words: str) -> None:
-    problem = only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA)
-    assert (problem.slug, problem.path_text) == ("no-equivalent", path)
-    assert words in problem.message
+def test_events_without_a_document(tree: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA))
 
 
 MECHANISMS: list[tuple[Any, dict[str, Any]]] = [
@@ -452,22 +438,21 @@ def test_a_mechanism_has_no_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tree", "path", "slug"),
+    "tree",
     [
-        (G(0.0), "noise_multiplier", "out-of-range"),
-        (Many(P(0.1, G(-1.0)), 2), "event.event.noise_multiplier", "out-of-range"),
-        (All([G(1.0), P(1.5, G(1.0))]), "events[1].sampling_probability", "out-of-range"),
-        (Many(G(1.0), -1), "count", "out-of-range"),
-        (Many(G(1.0), 2.5), "count", "wrong-type"),
-        (G("1"), "noise_multiplier", "wrong-type"),
-        (All(3), "events", "wrong-type"),
-        (dp.SampledWithoutReplacementDpEvent(0, 1, G(1.0)), "source_dataset_size", "out-of-range"),
-        (dp.SampledWithReplacementDpEvent(10, 0, G(1.0)), "sample_size", "out-of-range"),
+        G(0.0),
+        Many(P(0.1, G(-1.0)), 2),
+        All([G(1.0), P(1.5, G(1.0))]),
+        Many(G(1.0), -1),
+        Many(G(1.0), 2.5),
+        G("1"),
+        All(3),
+        dp.SampledWithoutReplacementDpEvent(0, 1, G(1.0)),
+        dp.SampledWithReplacementDpEvent(10, 0, G(1.0)),
     ],
 )
-def test_wrong_numbers_in_events(tree: Any, path: str, slug: str) -> None:
-    problem = only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA)
-    assert (problem.path_text, problem.slug) == (path, slug)
+def test_wrong_numbers_in_events(tree: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA))
 
 
 def test_a_tree_that_never_ends() -> None:
@@ -485,31 +470,27 @@ def test_every_event_of_the_library_is_read_or_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "path", "slug"),
+    "changes",
     [
-        ({"sampler": {"kind": "b-min-sep", "min_separation": 3}}, "sampler.kind", "no-equivalent"),
-        ({"sampler": {"kind": "cyclic-poisson", "partitions": 2}}, "sampler.kind", "no-equivalent"),
-        ({"privacy": {**BASE["privacy"], "group_size": 2}}, "privacy.group_size", "no-equivalent"),
-        (
-            {"training": {"sampling_probability": {"max": 0.1}, "iterations": 20}},
-            "training.sampling_probability",
-            "no-equivalent",
-        ),
-        ({"noise": {"multiplier": "solve"}}, "noise.multiplier", "unfilled-blank"),
+        {"sampler": {"kind": "b-min-sep", "min_separation": 3}},
+        {"sampler": {"kind": "cyclic-poisson", "partitions": 2}},
+        {"privacy": {**BASE["privacy"], "group_size": 2}},
+        {"training": {"sampling_probability": {"max": 0.1}, "iterations": 20}},
+        {"noise": {"multiplier": "solve"}},
     ],
 )
-def test_documents_without_an_event(changes: dict[str, Any], path: str, slug: str) -> None:
-    problem = only_problem(dp_accounting.to_event, {**BASE, **changes})
-    assert (problem.path_text, problem.slug) == (path, slug)
+def test_documents_without_an_event(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot(only_problem(dp_accounting.to_event, {**BASE, **changes}))
 
 
-def test_a_matrix_has_no_event() -> None:
+def test_a_matrix_has_no_event(snapshot: Snapshot) -> None:
     matrix = {"kind": "banded-square-root", "bands": 2}
-    problem = only_problem(
-        dp_accounting.to_event,
-        {**BASE, "training": {"iterations": 20}, "sampler": {"kind": "none"}, "matrix": matrix},
+    snapshot(
+        only_problem(
+            dp_accounting.to_event,
+            {**BASE, "training": {"iterations": 20}, "sampler": {"kind": "none"}, "matrix": matrix},
+        )
     )
-    assert problem.path_text == "matrix"
 
 
 def test_documents_of_events() -> None:
@@ -606,25 +587,22 @@ def test_the_accountant_of_mixtures_finds_the_same(
 
 
 @pytest.mark.parametrize(
-    ("event", "path", "slug"),
+    "event",
     [
-        (MIX(1.0, [0.0, -1.0], [0.5, 0.5]), "sensitivities[1]", "out-of-range"),
-        (MIX(1.0, [0.0, 1.0], [0.5, 1.5]), "sampling_probs[1]", "out-of-range"),
-        (MIX(0.0, [0.0, 1.0], [0.5, 0.5]), "standard_deviation", "out-of-range"),
-        (MIX(1.0, 3.0, [1.0]), "sensitivities", "wrong-type"),
-        (MIX(1.0, [0.0, "one"], [0.5, 0.5]), "sensitivities[1]", "wrong-type"),
+        MIX(1.0, [0.0, -1.0], [0.5, 0.5]),
+        MIX(1.0, [0.0, 1.0], [0.5, 1.5]),
+        MIX(0.0, [0.0, 1.0], [0.5, 0.5]),
+        MIX(1.0, 3.0, [1.0]),
+        MIX(1.0, [0.0, "one"], [0.5, 0.5]),
     ],
 )
-def test_numbers_of_mixtures_are_checked_in_place(event: Any, path: str, slug: str) -> None:
-    problem = only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA)
-    assert (problem.path_text, problem.slug) == (path, slug)
+def test_numbers_of_mixtures_are_checked_in_place(event: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA))
 
 
 @pytest.mark.parametrize("event", [MIX(1.0, [1.0], [1.0]), All([G(1.0), Many(MIX(1.0, [0.0, 1.0], [0.5, 0.5]), 3)])])
-def test_mixtures_under_replacement_are_refused(event: Any) -> None:
-    problem = only_problem(dp_accounting.from_event, event, adjacency="replace-one", delta=DELTA)
-    assert problem.path_text in ("", "events[1].event")
-    assert "replaced by another one" in problem.message
+def test_mixtures_under_replacement_are_refused(event: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(dp_accounting.from_event, event, adjacency="replace-one", delta=DELTA))
 
 
 def test_mixtures_that_move_nothing_release_nothing() -> None:
@@ -632,18 +610,17 @@ def test_mixtures_that_move_nothing_release_nothing() -> None:
     assert found["training"] == {"iterations": 1}
 
 
-def test_several_draws_under_replacement_have_no_event() -> None:
+def test_several_draws_under_replacement_have_no_event(snapshot: Snapshot) -> None:
     changes = sections(
         privacy={**BASE["privacy"], "adjacency": "replace-one"}, sampler="poisson", draws_per_iteration=2
     )
-    problem = only_problem(dp_accounting.to_event, {**BASE, **changes})
-    assert (problem.slug, problem.path_text) == ("no-equivalent", "privacy.adjacency")
-    assert problem.allowed == "add-remove or zero-out"
+    snapshot(only_problem(dp_accounting.to_event, {**BASE, **changes}))
 
 
-def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(MissingExtraError, match=r"pyaccount-dp\[dp-accounting\]"):
-        dp_accounting.to_event(BASE)
+    snapshot.raised(dp_accounting.to_event, BASE)
     # Reading takes no library.
     assert dp_accounting.from_event(G(1.0), adjacency="add-remove", delta=DELTA)["noise"] == {"multiplier": 1}

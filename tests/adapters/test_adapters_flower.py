@@ -13,6 +13,7 @@ import pytest
 from adapter_samples import DELTA, only_problem
 from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
 from scipy.stats import norm
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.adapters import flower
@@ -84,15 +85,13 @@ def test_without_amplification_the_bound_is_that_of_one_gaussian(adjacency: str 
     assert gaussian_delta(certificate.epsilon, shift) <= DELTA <= gaussian_delta(certificate.epsilon_lower, shift)
 
 
-def test_flowers_relation_is_not_true_of_its_strategies() -> None:
+def test_flowers_relation_is_not_true_of_its_strategies(snapshot: Snapshot) -> None:
     """Two sets of clients of which one has a client more have a larger δ than Flower accounts for, as the head says.
 
     All clients but one change the model by −1, and one, which may be missing, by +1. With it, the sum of 50 drawn ones is larger
     by 2 with probability 50/100, and otherwise the same.
     """
-    problem = only_problem(flower.from_accountant, state("no-amplification", (1.0, 50, 1)), adjacency="add-remove")
-    assert problem.slug == "no-equivalent"
-    assert "another client takes the place of one that is removed" in problem.message
+    snapshot(only_problem(flower.from_accountant, state("no-amplification", (1.0, 50, 1)), adjacency="add-remove"))
     counted = pyaccount.certify(flower.from_accountant(state("no-amplification", (1.0, 50, 1))))
     assert counted.epsilon == pytest.approx(4.377, abs=1e-3)
     points, width = np.linspace(-12, 14, 400_001, retstep=True)
@@ -110,23 +109,21 @@ def test_flowers_relation_is_not_true_of_its_strategies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "path", "says"),
+    "source",
     [
-        ({"history": []}, ("schema_version",), "no state of Flower's RdpAccountant"),
-        (state(schema_version=2), ("schema_version",), "not known"),
-        (state(), ("compositions",), "nothing was released yet"),
-        (state("poisson", (0.0, 5, 1)), ("compositions", 0, "event", "noise_multiplier"), "must be"),
-        (state("poisson", (1.0, 101, 1)), ("compositions", 0, "event", "population_size"), "101 of 100"),
-        (state("poisson", (1.0, 5, 0)), ("compositions", 0, "count"), "must be"),
-        (state(compositions=[3]), ("compositions", 0), "an event and a count"),
-        (state(config=None), ("config",), "must be a mapping"),
-        (object(), (), "must be Flower's RdpAccountant"),
+        {"history": []},
+        state(schema_version=2),
+        state(),
+        state("poisson", (0.0, 5, 1)),
+        state("poisson", (1.0, 101, 1)),
+        state("poisson", (1.0, 5, 0)),
+        state(compositions=[3]),
+        state(config=None),
+        object(),
     ],
 )
-def test_other_states_are_refused_at_their_place(source: Any, path: tuple[Any, ...], says: str) -> None:
-    problem = only_problem(flower.from_accountant, source)
-    assert problem.path == path
-    assert says in problem.message
+def test_other_states_are_refused_at_their_place(source: Any, snapshot: Snapshot) -> None:
+    snapshot(only_problem(flower.from_accountant, source))
 
 
 def test_a_relation_that_flower_does_not_have_is_refused() -> None:
@@ -189,24 +186,22 @@ def test_a_strategy_is_a_document_of_batches_of_a_fixed_size(adjacency: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("strategy", "options", "path", "says"),
+    ("strategy", "options"),
     [
-        (Adaptive(1.2, 10, FedAvg()), {}, (), "scales the noise by the next one"),
-        (FedAvg(), {}, (), "only Flower's strategies with fixed clipping"),
-        (Fixed(1.2, 10, FedAdam()), {}, ("strategy",), "no bound is implemented for other strategies"),
-        (Fixed(1.2, 10, OwnDraws()), {}, ("strategy",), "OwnDraws draws clients with a method of its own"),
-        (Fixed(1.2, 10, FedAvg()), {"plain_mean": False}, ("plain_mean",), "weighs clients by the number of examples"),
-        (Fixed(1.2, 9, FedAvg()), {}, ("num_sampled_clients",), "FedAvg draws 10 of 100 clients"),
-        (Fixed(1.2, 10, FedAvg(least=20)), {}, ("num_sampled_clients",), "FedAvg draws 20 of 100 clients"),
-        (Fixed(0.0, 10, FedAvg()), {}, ("noise_multiplier",), "must be"),
-        (Fixed(1.2, 10, FedAvg()), {"rounds": 0}, ("rounds",), "must be"),
+        (Adaptive(1.2, 10, FedAvg()), {}),
+        (FedAvg(), {}),
+        (Fixed(1.2, 10, FedAdam()), {}),
+        (Fixed(1.2, 10, OwnDraws()), {}),
+        (Fixed(1.2, 10, FedAvg()), {"plain_mean": False}),
+        (Fixed(1.2, 9, FedAvg()), {}),
+        (Fixed(1.2, 10, FedAvg(least=20)), {}),
+        (Fixed(0.0, 10, FedAvg()), {}),
+        (Fixed(1.2, 10, FedAvg()), {"rounds": 0}),
     ],
 )
-def test_other_strategies_are_refused(strategy: Any, options: dict[str, Any], path: tuple[Any, ...], says: str) -> None:
+def test_other_strategies_are_refused(strategy: Any, options: dict[str, Any], snapshot: Snapshot) -> None:
     given = {"rounds": 3, "clients": 100, "delta": DELTA, "plain_mean": True} | options
-    problem = only_problem(flower.from_strategy, strategy, **given)
-    assert problem.path == path
-    assert says in problem.message
+    snapshot(only_problem(flower.from_strategy, strategy, **given))
 
 
 class LocalDpMod:

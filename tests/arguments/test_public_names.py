@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from places import EXAMPLES
+from snapshots import Snapshot
 
 import pyaccount
 
@@ -65,6 +66,5 @@ def test_an_override_may_replace_a_section() -> None:
 
 
 @pytest.mark.parametrize("overrides", [3, [("privacy.epsilon",)], [4], None])
-def test_what_is_no_override(overrides: Any) -> None:
-    with pytest.raises(TypeError, match=r"^overrides = .* is neither a mapping of paths to values"):
-        pyaccount.load(EXAMPLE, overrides=overrides)
+def test_what_is_no_override(overrides: Any, snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.load, EXAMPLE, overrides=overrides)

@@ -30,6 +30,7 @@ from gate_tools import changed, golden, save
 from jsonschema import Draft202012Validator
 from places import EXAMPLES, ROOT
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner
+from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -155,16 +156,14 @@ def test_the_policy_asks_for_keys_and_files(project: Signing) -> None:
 
 
 @pytest.mark.parametrize("named", ["../trusted", "/etc", "trusted/../../x", "link"])
-def test_a_policy_names_keys_below_its_own_folder(named: str, project: Signing, tmp_path: Path) -> None:
+def test_a_policy_names_keys_below_its_own_folder(
+    named: str, project: Signing, tmp_path: Path, snapshot: Snapshot
+) -> None:
     (tmp_path / "link").symlink_to(project.trusted)
     policy = tmp_path / "policy.yaml"
     head = "pyaccount: 1\nkind: policy\nname: deploy\nlimits: {max_epsilon: 8, max_delta: 1e-5}\n"
     policy.write_text(f"{head}trusted_keys: {named}\n", encoding="utf-8")
-    with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.check(attestation=project.attestation, policy=policy)
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text, problem.line) == ("outside-folder", "trusted_keys", 5)
-    assert "own folder or below" in problem.message
+    snapshot.raised(pyaccount.check, attestation=project.attestation, policy=policy)
 
 
 def test_limits_hold_against_what_was_signed(project: Signing) -> None:
@@ -210,85 +209,86 @@ def test_old_certificates_are_old_whoever_signed_them(project: Signing, tmp_path
     assert rules(found.certificates[0])["max_age"] is False
 
 
-def test_a_certificate_that_fails_is_not_attested(project: Signing, tmp_path: Path) -> None:
+def test_a_certificate_that_fails_is_not_attested(project: Signing, tmp_path: Path, snapshot: Snapshot) -> None:
     key = project.folder / "signing.pem"
-    for certificate, word in (
-        (golden("claim-fails"), "claim was not certified"),
-        (changed(golden("deterministic"), guarantee__epsilon=0.1), "contradicts itself"),
+    for certificate in (
+        golden("claim-fails"),
+        changed(golden("deterministic"), guarantee__epsilon=0.1),
     ):
-        with pytest.raises(pyaccount.AttestationError, match=word):
+        with snapshot.raises(pyaccount.AttestationError):
             pyaccount.attest(save(tmp_path, certificate), [project.model], key)
-    with pytest.raises(pyaccount.CertificateError, match="not a training run"):
+    with snapshot.raises(pyaccount.CertificateError):
         pyaccount.attest(ROOT / "tests/golden/certificates/v1/amplification.json", [project.model], key)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    "change",
     [
-        ({"subjects": []}, pyaccount.DomainError, "at least one file"),
-        ({"subjects": ["missing.bin"]}, pyaccount.DomainError, "subject missing.bin: cannot be read: No such file"),
-        ({"subjects": [str(EXAMPLES)]}, pyaccount.DomainError, "not a regular file"),
-        ({"subjects": ["/dev/zero"]}, pyaccount.DomainError, "not a regular file"),
-        ({"subjects": "model.bin"}, TypeError, "a list of files"),
-        ({"certificate": {}}, TypeError, "path of a JSON file"),
-        ({"key": "missing.pem"}, pyaccount.DomainError, "missing.pem: cannot be read"),
-        ({"key": str(EXAMPLES / "policy.yaml")}, pyaccount.DomainError, "not a private key in PEM"),
-        ({"key": "awskms:abc"}, pyaccount.DomainError, "public_key is missing"),
-        ({"public_key": "x.pem"}, pyaccount.DomainError, "for keys that are not files"),
+        {"subjects": []},
+        {"subjects": ["missing.bin"]},
+        {"subjects": [str(EXAMPLES)]},
+        {"subjects": ["/dev/zero"]},
+        {"subjects": "model.bin"},
+        {"certificate": {}},
+        {"key": "missing.pem"},
+        {"key": str(EXAMPLES / "policy.yaml")},
+        {"key": "awskms:abc"},
+        {"public_key": "x.pem"},
     ],
 )
-def test_what_cannot_be_signed(change: dict[str, Any], error: type[Exception], message: str, project: Signing) -> None:
+def test_what_cannot_be_signed(change: dict[str, Any], project: Signing, snapshot: Snapshot) -> None:
     given: dict[str, Any] = {
         "certificate": project.folder / "training.cert.json",
         "subjects": [project.model],
         "key": project.folder / "signing.pem",
         **change,
     }
-    with pytest.raises(error, match=message):
-        pyaccount.attest(**given)
+    snapshot.raised(pyaccount.attest, **given)
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    "files",
     [
-        ({}, "this folder contains no public key"),
-        ({"README": b"none"}, "this folder contains no public key"),
-        ({"a.pem": b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}, "a.pem: not a public key"),
-        ({"a.pem": b""}, "a.pem: not a public key"),
-        ({"a.pem": b"x" * 70_000}, "at most 65_536 bytes"),
-        ({"a.json": b"[]"}, "an object is expected"),
-        ({"a.json": b'{"keytype": "ed25519"}'}, "keyid is missing"),
-        ({"a.json": b'{"keyid": "a", "keytype": ["x"], "scheme": "ed25519", "keyval": {}}'}, "not a public key"),
-        ({"a.json": b'{"keyid": "a", "keytype": "ed25519", "scheme": "ed25519"}'}, "not a public key"),
-        ({"a.json": b'{"keyid": "a", "keyid": "b"}'}, "given twice"),
-        ({"a.json": b'{"keyid": "a", "expires": "soon"}'}, "expires = 'soon' is not a time"),
-        ({"a.json": b'{"keyid": "a", "expires": 7}'}, "expires = 7 is not a time"),
+        {},
+        {"README": b"none"},
+        {"a.pem": b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"},
+        {"a.pem": b""},
+        {"a.pem": b"x" * 70_000},
+        {"a.json": b"[]"},
+        {"a.json": b'{"keytype": "ed25519"}'},
+        {"a.json": b'{"keyid": "a", "keytype": ["x"], "scheme": "ed25519", "keyval": {}}'},
+        {"a.json": b'{"keyid": "a", "keytype": "ed25519", "scheme": "ed25519"}'},
+        {"a.json": b'{"keyid": "a", "keyid": "b"}'},
+        {"a.json": b'{"keyid": "a", "expires": "soon"}'},
+        {"a.json": b'{"keyid": "a", "expires": 7}'},
     ],
 )
-def test_keys_that_cannot_be_trusted(files: dict[str, bytes], message: str, project: Signing, tmp_path: Path) -> None:
+def test_keys_that_cannot_be_trusted(
+    files: dict[str, bytes], project: Signing, tmp_path: Path, snapshot: Snapshot
+) -> None:
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    with pytest.raises(pyaccount.DomainError, match=message):
-        pyaccount.check(attestation=project.attestation, trusted_keys=tmp_path, no_limits=True, any_subject=True)
+    options = {"trusted_keys": tmp_path, "no_limits": True, "any_subject": True}
+    snapshot.raised(pyaccount.check, attestation=project.attestation, **options)
 
 
-def test_folders_that_cannot_be_trusted(project: Signing, tmp_path: Path) -> None:
+def test_folders_that_cannot_be_trusted(project: Signing, tmp_path: Path, snapshot: Snapshot) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "signing.pem").write_bytes(project.signer.private_bytes)
-    for folder, message in (
-        (tmp_path / "missing", "No such file"),
-        (tmp_path / "file", "Not a directory"),
-        ("", "trusted_keys is empty"),
-        (tmp_path / "private", "this is a private key"),
+    for folder in (
+        tmp_path / "missing",
+        tmp_path / "file",
+        "",
+        tmp_path / "private",
     ):
-        with pytest.raises(pyaccount.DomainError, match=message):
-            pyaccount.check(attestation=project.attestation, trusted_keys=folder, no_limits=True, any_subject=True)
-    with pytest.raises(pyaccount.DomainError, match="trusted_keys is missing"):
-        pyaccount.check(attestation=project.attestation, no_limits=True, any_subject=True)
+        snapshot.raised(
+            pyaccount.check, attestation=project.attestation, trusted_keys=folder, no_limits=True, any_subject=True
+        )
+    snapshot.raised(pyaccount.check, attestation=project.attestation, no_limits=True, any_subject=True)
 
 
-def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_path: Path) -> None:
+def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_path: Path, snapshot: Snapshot) -> None:
     """Any URI that securesystemslib knows: here the one of files, which no network needs."""
     made = pyaccount.attest(
         project.folder / "training.cert.json",
@@ -300,7 +300,7 @@ def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_pa
     assert {"awskms", "gcpkms", "azurekms", "hsm"} <= set(SIGNER_FOR_URI_SCHEME)
     other = tmp_path / "other.pem"
     other.write_bytes(public_pem(CryptoSigner.generate_ed25519()))
-    with pytest.raises(pyaccount.AttestationError, match="cannot be used"):
+    with snapshot.raises(pyaccount.AttestationError):
         pyaccount.attest(
             project.folder / "training.cert.json",
             [project.model],
@@ -309,7 +309,7 @@ def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_pa
         )
 
 
-def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
     private: Any = serialization.load_pem_private_key(project.signer.private_bytes, None)
     path = private_file(
         tmp_path / "encrypted.pem",
@@ -320,10 +320,8 @@ def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.Mo
         ),
     )
     certificate = project.folder / "training.cert.json"
-    with pytest.raises(pyaccount.DomainError, match="is encrypted"):
-        pyaccount.attest(certificate, [project.model], path)
-    with pytest.raises(pyaccount.DomainError, match="not a private key"):
-        pyaccount.attest(certificate, [project.model], path, secret=lambda name: "a pear")
+    snapshot.raised(pyaccount.attest, certificate, [project.model], path)
+    snapshot.raised(pyaccount.attest, certificate, [project.model], path, secret=lambda name: "a pear")
     made = pyaccount.attest(certificate, [project.model], path, secret=lambda name: "an apple")
     assert pyaccount.check(attestation=made, trusted_keys=project.trusted, no_limits=True, any_subject=True)
     arguments = ["attest", str(certificate), "--subject", str(project.model), "--key", str(path), "-o"]
@@ -334,31 +332,24 @@ def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "b.json").exists()
 
 
-def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = cli.run([str(one) for one in arguments])
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err
-    return code, captured.out, captured.err
-
-
-def test_the_commands(project: Signing, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(project: Signing, tmp_path: Path, run: Run) -> None:
     certificate, made = project.folder / "training.cert.json", tmp_path / "made.json"
     signed = ("--subject", project.model, "--key", project.folder / "signing.pem")
-    code, out, err = command(capsys, "attest", certificate, *signed, "-o", made)
+    code, out, err = run("attest", certificate, *signed, "-o", made)
     assert (code, out) == (0, "")
     assert project.signer.public_key.keyid in err
-    code, out, err = command(capsys, "attest", certificate, *signed)
+    code, out, err = run("attest", certificate, *signed)
     assert (code, err, out) == (0, "", made.read_text(encoding="utf-8"))
     held = ("--attestation", made, "--trusted-keys", project.trusted, "--subject", project.model)
-    assert command(capsys, "check", *held, "--max-epsilon", 8, "--max-delta", 1e-5)[0] == 0
-    assert command(capsys, "check", *held, "--max-epsilon", 1, "--max-delta", 1e-5)[0] == 1
-    assert command(capsys, "verify", *held, "--quiet")[:2] == (0, "")
-    code, out, _ = command(capsys, "verify", *held)
+    assert run("check", *held, "--max-epsilon", 8, "--max-delta", 1e-5)[0] == 0
+    assert run("check", *held, "--max-epsilon", 1, "--max-delta", 1e-5)[0] == 1
+    assert run("verify", *held, "--quiet")[:2] == (0, "")
+    code, out, _ = run("verify", *held)
     assert code == 0
     assert re.search(r"signed by +'release.pem' +about 'model.safetensors'", out)
     # An output that is an input would be lost.
     for other in (certificate, project.model, project.folder / "signing.pem"):
-        code, _, err = command(capsys, "attest", certificate, *signed, "-o", other)
+        code, _, err = run("attest", certificate, *signed, "-o", other)
         assert (code, "is the input" in err) == (2, True)
 
 
@@ -367,61 +358,47 @@ OPENED = ("--no-limits", "--any-subject")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (["check"], "Missing argument 'CERT...', or --attestation FILE"),
-        (["check", "--attestation", "ATT", *OPENED], "--trusted-keys is missing"),
-        (["check", "--attestation", "ATT", "--trusted-keys", "", *OPENED], "--trusted-keys is empty"),
-        (
-            ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "", "--no-limits"],
-            "not a regular file",
-        ),
-        (["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--any-subject"], "no limit on ε and δ is given"),
-        (["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--no-limits"], "no subject is given"),
-        (
-            ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "ATT", *OPENED],
-            "contradict each other",
-        ),
-        (["check", "CERT", *OPENED], "--any-subject is only for attestations"),
-        (["check", "ATT", "--no-limits"], "pyaccount check --attestation FILE"),
-        (
-            ["check", "--attestation", "CERT", "--trusted-keys", "KEYS", *OPENED],
-            "`pyaccount attest CERT --subject FILE",
-        ),
-        (["verify"], "CERT or --attestation FILE"),
-        (["verify", "CERT", "--attestation", "ATT"], "CERT or --attestation FILE"),
-        (["verify", "CERT", "--trusted-keys", "KEYS"], "are only for --attestation"),
-        (["verify", "--attestation", "ATT", "--any-subject"], "--trusted-keys is missing"),
-        (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS"], "no subject is given"),
-        (["verify", "CERT", "--any-subject"], "are only for --attestation"),
-        (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS", "--record", "r"], "--record is compared with"),
+        ["check"],
+        ["check", "--attestation", "ATT", *OPENED],
+        ["check", "--attestation", "ATT", "--trusted-keys", "", *OPENED],
+        ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "", "--no-limits"],
+        ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--any-subject"],
+        ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--no-limits"],
+        ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "ATT", *OPENED],
+        ["check", "CERT", *OPENED],
+        ["check", "ATT", "--no-limits"],
+        ["check", "--attestation", "CERT", "--trusted-keys", "KEYS", *OPENED],
+        ["verify"],
+        ["verify", "CERT", "--attestation", "ATT"],
+        ["verify", "CERT", "--trusted-keys", "KEYS"],
+        ["verify", "--attestation", "ATT", "--any-subject"],
+        ["verify", "--attestation", "ATT", "--trusted-keys", "KEYS"],
+        ["verify", "CERT", "--any-subject"],
+        ["verify", "--attestation", "ATT", "--trusted-keys", "KEYS", "--record", "r"],
     ],
 )
-def test_wrong_command_lines(
-    arguments: list[str], message: str, project: Signing, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_command_lines(arguments: list[str], project: Signing, run: Run, snapshot: Snapshot) -> None:
     names = {"ATT": project.attestation, "KEYS": project.trusted, "CERT": project.folder / "training.cert.json"}
-    code, _, err = command(capsys, *(names.get(one, one) for one in arguments))
-    assert (code, message in err) == (2, True), err
+    snapshot(run(*(names.get(one, one) for one in arguments)))
 
 
-def test_python_says_what_is_missing(project: Signing) -> None:
+def test_python_says_what_is_missing(project: Signing, snapshot: Snapshot) -> None:
     certificate = project.folder / "training.cert.json"
-    with pytest.raises(TypeError, match="not NoneType"):
-        pyaccount.verify()
-    with pytest.raises(pyaccount.DomainError, match="not both"):
-        pyaccount.verify(certificate, attestation=project.attestation, any_subject=True)
+    snapshot.raised(pyaccount.verify)
+    snapshot.raised(pyaccount.verify, certificate, attestation=project.attestation, any_subject=True)
     signed: Any = {"attestation": project.attestation, "trusted_keys": project.trusted}
-    with pytest.raises(pyaccount.DomainError, match=r"with `subjects`; `any_subject` passes"):
-        pyaccount.check(**signed, no_limits=True)
-    with pytest.raises(pyaccount.DomainError, match=r"with `subjects`; `any_subject` passes"):
-        pyaccount.verify(**signed)
-    with pytest.raises(pyaccount.DomainError, match="nobody signed"):
-        pyaccount.verify(certificate, trusted_keys=project.trusted)
-    with pytest.raises(TypeError, match="a list of files"):
-        pyaccount.check(
-            attestation=project.attestation, trusted_keys=project.trusted, subjects="model.bin", no_limits=True
-        )
+    snapshot.raised(pyaccount.check, **signed, no_limits=True)
+    snapshot.raised(pyaccount.verify, **signed)
+    snapshot.raised(pyaccount.verify, certificate, trusted_keys=project.trusted)
+    snapshot.raised(
+        pyaccount.check,
+        attestation=project.attestation,
+        trusted_keys=project.trusted,
+        subjects="model.bin",
+        no_limits=True,
+    )
 
 
 def test_without_the_extra_it_is_named(project: Signing) -> None:

@@ -18,6 +18,7 @@ from attestation_tools import PREDICATE, STATEMENT, Signing, envelope, public_pe
 from gate_tools import changed, golden, leaves
 from mutations import damaged, text_of, torn
 from securesystemslib.signer import CryptoSigner
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.gate import verify as verifying
@@ -100,42 +101,42 @@ def test_odd_payloads_that_a_trusted_key_signed(payload: bytes, project: Signing
     assert "attestation" in judged.error
 
 
-def test_keys_given_twice(project: Signing) -> None:
+def test_keys_given_twice(project: Signing, snapshot: Snapshot) -> None:
     """Of which one reader takes the first and another the last."""
-    text = json.dumps(project.envelope)
-    for name in project.envelope:
-        doubled = text[:-1] + f", {json.dumps(name)}: {json.dumps(project.envelope[name])}}}"
-        assert f"{name}: this key is given twice" in refused(project, doubled.encode()).error
-    for name in ("subject", "predicate", "predicateType", "_type"):
-        inner = (
-            payload_of(project.statement)[:-1]
-            + f", {json.dumps(name)}: {json.dumps(project.statement[name])}}}".encode()
-        )
-        assert f"{name}: this key is given twice" in refused(project, envelope(inner, project.signer)).error
-    inner = payload_of(project.statement).replace(b'"holds": true', b'"holds": true, "holds": true')
-    assert "predicate.holds: this key is given twice" in refused(project, envelope(inner, project.signer)).error
+
+    def doubled(text: str, name: str, value: Any) -> bytes:
+        return f"{text[:-1]}, {json.dumps(name)}: {json.dumps(value)}}}".encode()
+
+    payload = payload_of(project.statement).decode()
+    said = [refused(project, doubled(json.dumps(project.envelope), *one)).error for one in project.envelope.items()]
+    inner = [
+        doubled(payload, name, project.statement[name]) for name in ("subject", "predicate", "predicateType", "_type")
+    ]
+    inner.append(payload.replace('"holds": true', '"holds": true, "holds": true').encode())
+    snapshot([*said, *(refused(project, envelope(one, project.signer)).error for one in inner)])
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"_type": "https://in-toto.io/Statement/v0.1"}, "_type: 'https://in-toto.io/Statement/v0.1' is not"),
-        ({"_type": None}, "_type"),
-        ({"predicateType": "https://slsa.dev/provenance/v1"}, "it attests something other than a certificate"),
-        ({"predicateType": PREDICATE + "0"}, "it attests something other than a certificate"),
-        ({"subject": []}, "subject"),
-        ({"subject": [{"name": "model.safetensors"}]}, "subject[0].digest"),
-        ({"subject": [{"name": "model.safetensors", "digest": {"sha1": "0" * 40}}]}, "subject[0].digest.sha256"),
-        ({"subject": [{"digest": {"sha256": "A" * 64}}]}, "subject[0].digest.sha256"),
-        ({"predicate": []}, "predicate"),
-        ({"predicate": {}}, "not a certificate"),
-        ({"predicate": {"pyaccount": 1, "kind": "policy"}}, "not a certificate"),
-        ({"predicate": {**golden("deterministic"), "holds": "yes"}}, "holds"),
+        {"_type": "https://in-toto.io/Statement/v0.1"},
+        {"_type": None},
+        {"predicateType": "https://slsa.dev/provenance/v1"},
+        {"predicateType": PREDICATE + "0"},
+        {"subject": []},
+        {"subject": [{"name": "model.safetensors"}]},
+        {"subject": [{"name": "model.safetensors", "digest": {"sha1": "0" * 40}}]},
+        {"subject": [{"digest": {"sha256": "A" * 64}}]},
+        {"predicate": []},
+        {"predicate": {}},
+        {"predicate": {"pyaccount": 1, "kind": "policy"}},
+        {"predicate": {**golden("deterministic"), "holds": "yes"}},
     ],
 )
-def test_other_statements_that_a_trusted_key_signed(change: dict[str, Any], message: str, project: Signing) -> None:
-    judged = refused(project, envelope(payload_of({**project.statement, **change}), project.signer))
-    assert message in judged.error
+def test_other_statements_that_a_trusted_key_signed(
+    change: dict[str, Any], project: Signing, snapshot: Snapshot
+) -> None:
+    snapshot(refused(project, envelope(payload_of({**project.statement, **change}), project.signer)).error)
 
 
 def test_certificates_that_do_not_hold_or_contradict_themselves(project: Signing) -> None:
@@ -301,13 +302,15 @@ def test_the_public_key_is_no_secret_of_anything(project: Signing) -> None:
     refused(project, {**project.envelope, "signatures": [signature]})
 
 
-def test_verify_looks_at_the_signature_first(project: Signing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_looks_at_the_signature_first(
+    project: Signing, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     """Nothing is recomputed, nor even read, of what no trusted key signed."""
     looked: list[str] = []
     monkeypatch.setattr(verifying, "_recompute", lambda found, how: looked.append(found.file))
     monkeypatch.setattr("pyaccount.attestation.opening.read_statement", lambda *given: looked.append("statement"))
     made = envelope(b"what is not even JSON", CryptoSigner.generate_ed25519())
-    with pytest.raises(pyaccount.AttestationError, match="no trusted key signed this"):
+    with snapshot.raises(pyaccount.AttestationError):
         pyaccount.verify(attestation=project.written(made), trusted_keys=project.trusted, any_subject=True)
     assert looked == []
 

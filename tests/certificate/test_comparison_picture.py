@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 from plain_documents import doc
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.errors import DomainError, MissingExtraError
 from pyaccount.pages.plot import Axis, Plot, Series
 from pyaccount.pages.svg import svg
 from pyaccount.rounding import up
@@ -79,14 +79,13 @@ def test_the_error_is_the_workloads_where_all_have_it() -> None:
     assert line.get_ydata().tolist() == sorted((math.sqrt(row.workload_mse or 0.0) for row in found.rows), reverse=True)
 
 
-def test_what_has_no_error_or_does_not_hold_is_left_out(comparison: pyaccount.Comparison) -> None:
+def test_what_has_no_error_or_does_not_hold_is_left_out(comparison: pyaccount.Comparison, snapshot: Snapshot) -> None:
     claim = document("bands", 1.0, noise={"multiplier": 0.1})
     (row,) = pyaccount.compare([claim]).rows
     assert not row.holds
     mixed = comparison.model_copy(update={"rows": [*comparison.rows, row]})
     assert sum(len(line.get_xdata()) for line in mixed.plot().axes[0].get_lines()) == 4
-    with pytest.raises(DomainError, match="nothing to draw"):
-        comparison.model_copy(update={"rows": [row]}).plot()
+    snapshot.raised(lambda: comparison.model_copy(update={"rows": [row]}).plot())
 
 
 def test_the_page_draws_the_same(comparison: pyaccount.Comparison) -> None:
@@ -127,10 +126,11 @@ def test_many_points_in_one_place_have_words_that_do_not_overlap() -> None:
     assert picture.count(">σ 1</text>") == 2
 
 
-def test_it_says_what_to_install(comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_to_install(
+    comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pyaccount-dp\[plot\]"):
-        comparison.plot()
+    snapshot.raised(comparison.plot)
 
 
 def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

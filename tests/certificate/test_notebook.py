@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from gate_tools import changed, golden, save
 from places import CERTIFICATES, EXAMPLES, ROOT
+from snapshots import Snapshot
 
 import pyaccount
 
@@ -166,14 +167,12 @@ def test_data_frames() -> None:
     assert list(comparison().to_pandas()["name"]) == [golden(name)["name"] for name in NAMES]
 
 
-def test_without_the_extras_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extras_they_are_named(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
     profile = loaded("deterministic").profile
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(pyaccount.MissingExtraError, match=r"pyaccount-dp\[pandas\]"):
-        profile.to_pandas()
+    snapshot.raised(profile.to_pandas)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(pyaccount.MissingExtraError, match=r"pyaccount-dp\[plot\]"):
-        profile.plot()
+    snapshot.raised(profile.plot)
 
 
 PROJECT = """

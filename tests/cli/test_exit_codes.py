@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from gate_tools import RUNS
 from places import EXAMPLES, ROOT
+from snapshots import Run, Snapshot
 from warm_commands import COMMAND, COMMANDS_READ, warm
 
 from pyaccount import cli
@@ -211,24 +212,25 @@ def test_a_bug_is_no_claim_that_fails(error: str) -> None:
 
 
 MISSING = [
-    ("plot", "matplotlib.figure", ["compare", EXAMPLE, "--plot", "found.svg"]),
-    ("plot", "matplotlib.figure", ["certify", str(EXAMPLES / "one-draw.yaml"), "--plot", "found.svg"]),
-    ("plot", "matplotlib.figure", ["sweep", EXAMPLE, EXAMPLE, "--plot", "found.svg"]),
-    ("parquet", "pyarrow", ["sweep", EXAMPLE, EXAMPLE, "-o", "found.parquet"]),
-    ("parquet", "pyarrow", ["prepare", "table.parquet", "--records-per-user", "2"]),
-    ("cluster", "distributed", ["certify", EXAMPLE, "--cluster", "tcp://127.0.0.1:9"]),
-    ("attest", "securesystemslib", ["verify", "--attestation", "a.json", "--trusted-keys", "."]),
+    ("matplotlib.figure", ["compare", EXAMPLE, "--plot", "found.svg"]),
+    ("matplotlib.figure", ["certify", str(EXAMPLES / "one-draw.yaml"), "--plot", "found.svg"]),
+    ("matplotlib.figure", ["sweep", EXAMPLE, EXAMPLE, "--plot", "found.svg"]),
+    ("pyarrow", ["sweep", EXAMPLE, EXAMPLE, "-o", "found.parquet"]),
+    ("pyarrow", ["prepare", "table.parquet", "--records-per-user", "2"]),
+    ("distributed", ["certify", EXAMPLE, "--cluster", "tcp://127.0.0.1:9"]),
+    ("securesystemslib", ["verify", "--attestation", "a.json", "--trusted-keys", "."]),
 ]
 
 
 @pytest.mark.parametrize("missing", MISSING)
 def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
-    missing: tuple[str, str, list[str]],
+    missing: tuple[str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
+    snapshot: Snapshot,
 ) -> None:
-    extra, module, arguments = missing
+    module, arguments = missing
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     # A public key that nothing is signed by yet, and an envelope of nothing.
@@ -237,11 +239,7 @@ def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
     (tmp_path / "a.json").write_text(json.dumps(envelope), encoding="utf-8")
     before = sorted(tmp_path.iterdir())
     monkeypatch.setitem(sys.modules, module, None)
-    assert cli.run(arguments) == WRONG
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "is not installed, and " in told.err
-    assert f': pip install "pyaccount-dp[{extra}]"' in told.err
+    snapshot(run(*arguments))
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from places import EXAMPLES, ROOT
+from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli, errors, schemas
@@ -233,10 +234,9 @@ def test_a_name_that_is_no_text_is_data_all_the_same(command: str, bad: str, tmp
     assert os.fsencode(first["file"]) == file
 
 
-def test_without_json_nothing_more_is_printed(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_json_nothing_more_is_printed(bad: str, run: Run, snapshot: Snapshot) -> None:
     for arguments in (["certify", bad], ["certify", bad, "--format", "text"], ["report", bad, "--format", "html"]):
-        assert cli.run(arguments) == 2
-        assert capsys.readouterr().out == ""
+        snapshot(run(*arguments))
 
 
 @pytest.mark.parametrize(
@@ -281,13 +281,11 @@ def test_a_command_that_is_none_suggests_the_nearest(capsys: pytest.CaptureFixtu
     assert "did you mean certify?" in err
 
 
-def test_a_quiet_comparison_prints_what_is_asked_for_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["compare", EXAMPLE, "--quiet"]) == 0
-    assert capsys.readouterr() == ("", "")
+def test_a_quiet_comparison_prints_what_is_asked_for_alone(
+    capsys: pytest.CaptureFixture[str], run: Run, snapshot: Snapshot
+) -> None:
+    snapshot(run("compare", EXAMPLE, "--quiet"))
     code, found, err = said(capsys, "compare", EXAMPLE, "--quiet")
     assert (code, found["kind"], err) == (0, "comparison", "")
     # What gave no certificate is told all the same.
-    assert cli.run(["compare", EXAMPLE, "--quiet", "--set", "accounting.time_limit=1e-9"]) == 3
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "check-a-claim: the time limit was reached" in err
+    snapshot(run("compare", EXAMPLE, "--quiet", "--set", "accounting.time_limit=1e-9"))

@@ -9,10 +9,10 @@ import click
 import pytest
 import yaml
 from plain_documents import document
+from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.errors import DomainError
 
 #: For every command with `--output`: the command without it, and its inputs.
 COMMANDS = {
@@ -73,38 +73,33 @@ def test_every_command_with_an_output_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)
-def test_no_input_is_overwritten(name: str, form: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_input_is_overwritten(name: str, form: str, folder: Path, run: Run, snapshot: Snapshot) -> None:
     command, inputs = COMMANDS[name]
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for written in inputs.split():
-        assert cli.run([*command.split(), *form.split(), "-o", written]) == 2
-        said = capsys.readouterr()
-        assert f"--output {written}: " in " ".join((said.out + said.err).split())
+        snapshot(run(*command.split(), *form.split(), "-o", written))
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 # A draft for a registry is YAML itself.
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - OF_DOCUMENTS - {"export"}))
-def test_no_result_has_the_name_of_a_document(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_result_has_the_name_of_a_document(name: str, folder: Path, run: Run, snapshot: Snapshot) -> None:
     # A document that is no input of the command, and one that does not exist yet.
     shutil.copy("none.yaml", "third.yaml")
     before = Path("third.yaml").read_bytes()
     for written in ("third.yaml", "new.yml"):
-        assert cli.run([*COMMANDS[name][0].split(), "-o", written]) == 2
-        assert "the name ends as that of a document" in " ".join(capsys.readouterr().err.split())
+        snapshot(run(*COMMANDS[name][0].split(), "-o", written))
     assert Path("third.yaml").read_bytes() == before
     assert not Path("new.yml").exists()
 
 
-def test_no_certificate_is_saved_as_a_document(folder: Path) -> None:
+def test_no_certificate_is_saved_as_a_document(folder: Path, snapshot: Snapshot) -> None:
     certificate = pyaccount.Certificate.load("one.json")
     for form in (None, "json"):
-        with pytest.raises(DomainError, match="the name ends as that of a document"):
-            certificate.save("none.yaml", form=form)
+        snapshot.raised(certificate.save, "none.yaml", form=form)
 
 
-def test_a_document_is_no_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_is_no_store(folder: Path, run: Run, snapshot: Snapshot) -> None:
     before = Path("none.yaml").read_bytes()
-    assert cli.run(["certify", "other.yaml", "--store", "none.yaml"]) == 3
-    assert "is not a store" in capsys.readouterr().err
+    snapshot(run("certify", "other.yaml", "--store", "none.yaml"))
     assert Path("none.yaml").read_bytes() == before

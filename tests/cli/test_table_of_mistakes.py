@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 from plain_documents import document
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.errors import DocumentError
 
 LAPLACE = {"kind": "laplace", "scale": 20}
 
@@ -27,24 +27,22 @@ def mechanism(kind: str) -> dict[str, Any]:
 
 
 DOCUMENTS = [
-    (document(noise=LAPLACE, sampler={"kind": "none"}), "did you mean multiplier: scale/clip_norm?"),
-    (document(noise=LAPLACE, sampler={"kind": "none"}), "a scale or a standard deviation is divided by that"),
-    (document(noise={"std": 20}), "a scale or a standard deviation is divided by that"),
-    (document(privacy__epsilon="8 nats"), "did you mean 8?"),
-    (without_noise(), "{multiplier: solve}"),
-    (document(privacy__unit="user"), "user-b-min-sep"),
-    (document(privacy__unit="user"), "group_size"),
-    (document(privacy__delta=0), "no ε holds at δ = 0: the privacy loss of noise (gaussian) is unbounded"),
-    (mechanism("thresholding"), "{kind: stated, epsilon: 0, delta: δ}"),
-    (mechanism("partition-selection"), "{kind: stated, epsilon: 0, delta: δ}"),
+    document(noise=LAPLACE, sampler={"kind": "none"}),
+    document(noise=LAPLACE, sampler={"kind": "none"}),
+    document(noise={"std": 20}),
+    document(privacy__epsilon="8 nats"),
+    without_noise(),
+    document(privacy__unit="user"),
+    document(privacy__unit="user"),
+    document(privacy__delta=0),
+    mechanism("thresholding"),
+    mechanism("partition-selection"),
 ]
 
 
-@pytest.mark.parametrize(("source", "answer"), DOCUMENTS)
-def test_a_document_with_a_mistake(source: dict[str, Any], answer: str) -> None:
-    with pytest.raises(DocumentError) as refused:
-        pyaccount.certify(source)
-    assert answer in str(refused.value)
+@pytest.mark.parametrize("source", DOCUMENTS)
+def test_a_document_with_a_mistake(source: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.certify, source)
 
 
 COMMANDS = [
@@ -79,13 +77,12 @@ def test_a_command_with_a_mistake(
     assert said.out == ""
 
 
-def test_an_accountant_says_which_call_to_use() -> None:
+def test_an_accountant_says_which_call_to_use(snapshot: Snapshot) -> None:
     accountant = pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
-    with pytest.raises(AttributeError, match=r"epsilon_spent\(\)"):
-        accountant.get_epsilon(1e-5)
-    with pytest.raises(TypeError, match="`phases` that has both, or charge their documents to a filter"):
+    snapshot.raised(lambda: accountant.get_epsilon(1e-5))
+    with snapshot.raises(TypeError):
         pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3, adaptive=True).step(
             mechanism={"kind": "laplace", "scale": 1}
         )
-    with pytest.raises(AttributeError, match="no attribute 'epsilons'"):
+    with snapshot.raises(AttributeError):
         _ = accountant.epsilons

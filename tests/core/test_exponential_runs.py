@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from snapshots import Snapshot
 
 from pyaccount._core import Deadline, RoundProfile, answer_all, most_exponential_runs
-from pyaccount.errors import DomainError, LimitError
+from pyaccount.errors import LimitError
 
 
 def attained(r: float, runs: int, parts: int) -> NDArray[np.float64]:
@@ -77,11 +78,10 @@ def test_blocks_compose_to_a_little_more_than_one_block() -> None:
     assert two < many < 1.05 * one
 
 
-def test_what_cannot_be_computed_is_refused() -> None:
+def test_what_cannot_be_computed_is_refused(snapshot: Snapshot) -> None:
     assert most_exponential_runs(0.2) == 512
     assert most_exponential_runs(1e5) == 1
     for r, runs in ((0.2, 513), (0.2, 0), (0.0, 3), (-1.0, 3), (math.nan, 3), (math.inf, 3), (1e5, 2)):
-        with pytest.raises(DomainError):
-            RoundProfile.exponential_runs(r, runs)
+        snapshot.raised(RoundProfile.exponential_runs, r, runs)
     with Deadline(0.0), pytest.raises(LimitError):
         RoundProfile.exponential_runs(0.123, 500)

@@ -8,9 +8,9 @@ from itertools import product
 
 import mpmath as mp
 import pytest
+from snapshots import Snapshot
 
 from pyaccount._core import Inspection, RoundProfile, answer_all
-from pyaccount.errors import DomainError
 
 EPSILONS = [-4.0, -1.3, -0.2, -1e-3, 0.0, 2e-3, 0.31, 1.0, 1.7, 5.0]
 
@@ -206,7 +206,7 @@ def test_renyi_bounds_are_above_what_they_are_the_divergences_of() -> None:
             assert profile.delta(epsilon)[1] <= best * (1 + (2e-6 if best > 1e-30 else 2e-3))
 
 
-def test_what_is_outside_of_a_domain_is_refused() -> None:
+def test_what_is_outside_of_a_domain_is_refused(snapshot: Snapshot) -> None:
     laplace = RoundProfile.laplace(1.0, 1.0)
     for wrong in (
         lambda: RoundProfile.guarantees([]),
@@ -223,8 +223,7 @@ def test_what_is_outside_of_a_domain_is_refused() -> None:
         lambda: RoundProfile.composed([], below=True),
         lambda: laplace.delta(math.inf),
     ):
-        with pytest.raises(DomainError):
-            wrong()
+        snapshot.raised(wrong)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +287,7 @@ def _below(terms: list[tuple[mp.mpf, mp.mpf]], alpha: mp.mpf) -> mp.mpf:
         ([1.0], [1.0], 0.0),
     ],
 )
-def test_mixtures_outside_of_their_domain(probabilities: list[float], shifts: list[float], sigma: float) -> None:
-    with pytest.raises(DomainError):
-        RoundProfile.mixture(probabilities, shifts, sigma, reverse=False)
+def test_mixtures_outside_of_their_domain(
+    probabilities: list[float], shifts: list[float], sigma: float, snapshot: Snapshot
+) -> None:
+    snapshot.raised(RoundProfile.mixture, probabilities, shifts, sigma, reverse=False)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 from plain_documents import doc, sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
@@ -317,9 +318,9 @@ def test_users_whose_columns_overlap() -> None:
     assert users.noise_multiplier > record.noise_multiplier
 
 
-def test_what_no_enclosure_covers() -> None:
+def test_what_no_enclosure_covers(snapshot: Snapshot) -> None:
     for sampler in ({"kind": "cyclic-poisson", "partitions": 16, "phase": "random"}, {"kind": "poisson"}):
-        with pytest.raises(DocumentError, match="b-min-sep"):
+        with snapshot.raises(DocumentError):
             pyaccount.compile(document(sampler=sampler, training={"sampling_probability": 0.02, "iterations": 64}))
 
 

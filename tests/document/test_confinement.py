@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from confined_files import DOCUMENT, INSIDE, OUTSIDE, named, two_folders
+from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli, files
@@ -58,32 +59,25 @@ def test_files_in_the_folder_are_read(file: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("file", OUTSIDE)
-def test_no_file_elsewhere_is_read(file: str, folder: Path) -> None:
+def test_no_file_elsewhere_is_read(file: str, folder: Path, snapshot: Snapshot) -> None:
     """By absolute paths, upwards, and by links: of files, of folders; without being asked to confine anything."""
     path = written(folder, named(file))
-    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "file:" in text)
-    for source, place in ((named(file), None), (path, line)):
-        with pytest.raises(pyaccount.DocumentError) as caught:
-            pyaccount.load(source)
-        (problem,) = caught.value.problems
-        assert (problem.slug, problem.path_text, problem.value) == ("outside-folder", "matrix.file", file)
-        assert (problem.line, "own folder or below" in problem.message) == (place, True)
+    for source in (named(file), path):
+        snapshot.raised(pyaccount.load, source)
 
 
 @pytest.mark.parametrize("key", ["noise", "phase", "rates", "sizes"])
-def test_schedules_are_confined_as_matrices_are(key: str, folder: Path) -> None:
+def test_schedules_are_confined_as_matrices_are(key: str, folder: Path, snapshot: Snapshot) -> None:
     assert pyaccount.load(scheduled("sigmas.csv", key))
-    with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-        pyaccount.load(scheduled("../theirs/sigmas.csv", key))
+    snapshot.raised(lambda: pyaccount.load(scheduled("../theirs/sigmas.csv", key)))
 
 
-def test_an_override_is_confined_too(folder: Path) -> None:
-    with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-        pyaccount.load(named("matrix.csv"), overrides={"matrix.file": "../theirs/matrix.csv"})
+def test_an_override_is_confined_too(folder: Path, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.load(named("matrix.csv"), overrides={"matrix.file": "../theirs/matrix.csv"}))
 
 
 @pytest.mark.parametrize("where", ["sampled phase", "part"])
-def test_files_are_confined_however_deep_they_are(where: str, folder: Path) -> None:
+def test_files_are_confined_however_deep_they_are(where: str, folder: Path, snapshot: Snapshot) -> None:
     def body(file: str) -> dict[str, Any]:
         run = {name: DOCUMENT[name] for name in ("training", "sampler")}
         return {**run, "noise": {"multiplier": {"schedule": {"file": file}}}}
@@ -99,14 +93,12 @@ def test_files_are_confined_however_deep_they_are(where: str, folder: Path) -> N
         return {**head, "phases": [{"parallel": parts}]}
 
     pyaccount.load(document("sigmas.csv"))
-    with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-        pyaccount.load(document("../theirs/sigmas.csv"))
+    snapshot.raised(lambda: pyaccount.load(document("../theirs/sigmas.csv")))
 
 
 @pytest.mark.parametrize("file", [3, None, ["sigmas.csv"], {}])
-def test_a_file_of_another_type_is_a_problem_of_the_document(folder: Path, file: Any) -> None:
-    with pytest.raises(pyaccount.DocumentError, match="wrong-type"):
-        pyaccount.load(scheduled(file))
+def test_a_file_of_another_type_is_a_problem_of_the_document(folder: Path, file: Any, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.load(scheduled(file)))
 
 
 def test_every_key_that_names_a_file_is_confined() -> None:
@@ -130,7 +122,7 @@ def test_every_key_that_names_a_file_is_confined() -> None:
     assert {name.rpartition(".")[2] for name in keys} == {"file", "documents"}
 
 
-def test_other_folders_are_allowed_by_name(folder: Path) -> None:
+def test_other_folders_are_allowed_by_name(folder: Path, snapshot: Snapshot) -> None:
     theirs = folder.parent / "theirs"
     for file in ("../theirs/matrix.csv", "far.csv", str(theirs / "matrix.csv")):
         loaded = pyaccount.load(named(file), folders=[folder / "below", theirs])
@@ -138,13 +130,11 @@ def test_other_folders_are_allowed_by_name(folder: Path) -> None:
         changed = pyaccount.load(loaded, overrides={"noise.multiplier": 3}).with_value(("privacy", "delta"), 1e-7)
         assert pyaccount.compile(changed).reductions
         assert pyaccount.certify(changed).holds
-    with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-        pyaccount.load(named("/etc/passwd"), folders=[theirs])
+    snapshot.raised(lambda: pyaccount.load(named("/etc/passwd"), folders=[theirs]))
     # A relative name is looked for beside the document first, and then in the other folders.
     (theirs / "only.csv").write_text(ROWS)
     assert pyaccount.compile(pyaccount.load(named("only.csv"), folders=[theirs])).reductions
-    with pytest.raises(pyaccount.DocumentError, match="no such file"):
-        pyaccount.compile(named("only.csv")).run()
+    snapshot.raised(lambda: pyaccount.compile(named("only.csv")).run())
 
 
 COMMANDS = {
@@ -162,20 +152,21 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_reads_documents_has_the_option(
-    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str], run: Run, snapshot: Snapshot
 ) -> None:
     theirs = folder.parent / "theirs"
     document = written(folder, named("../theirs/matrix.csv"))
     certificate = folder / "c.json"
     pyaccount.certify(pyaccount.load(document, folders=[theirs])).save(certificate)
     words = [word.format(doc=document, cert=certificate) for word in COMMANDS[command]]
-    assert cli.run(words) == 2
-    assert "outside-folder" in capsys.readouterr().err
+    snapshot(run(*words))
     assert cli.run([*words, "--folder", str(folder / "below"), "--folder", str(theirs)]) == 0, capsys.readouterr().err
     assert cli.run([*words, "--folder", str(folder / "below")]) == 2
 
 
-def test_a_sweep_lists_documents_in_its_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_lists_documents_in_its_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str], run: Run, snapshot: Snapshot
+) -> None:
     theirs = written(folder.parent / "theirs", named("matrix.csv"))
     written(folder, named("matrix.csv"))
     listed = {"pyaccount": 1, "kind": "sweep", "documents": ["document.yaml"]}
@@ -183,13 +174,9 @@ def test_a_sweep_lists_documents_in_its_folder(folder: Path, capsys: pytest.Capt
     for file in (str(theirs), "../theirs/document.yaml", "away/document.yaml"):
         sweep = written(folder, listed | {"documents": [file]}, "sweep.yaml")
         capsys.readouterr()
-        assert cli.run(["sweep", str(sweep)]) == 2
-        err = capsys.readouterr().err
-        assert "sweep.yaml:4:3: documents[0]" in err
-        assert "outside-folder" in err
+        snapshot(run("sweep", sweep))
         assert cli.run(["sweep", str(sweep), "--folder", str(theirs.parent)]) == 0
-    with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-        pyaccount.sweep(listed | {"documents": [str(theirs)]})
+    snapshot.raised(lambda: pyaccount.sweep(listed | {"documents": [str(theirs)]}))
     assert len(pyaccount.sweep(listed | {"documents": [str(theirs)]}, folders=[theirs.parent]).rows) == 1
 
 
@@ -208,7 +195,7 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("file", SECRETS)
-def test_no_error_repeats_what_is_in_a_file(file: str, folder: Path) -> None:
+def test_no_error_repeats_what_is_in_a_file(file: str, folder: Path, snapshot: Snapshot) -> None:
     (folder / file).write_bytes(SECRETS[file])
     if file == "names.npy":
         np.save(folder / file, np.zeros(3, dtype=[("SECRET", "f8")]))
@@ -219,21 +206,20 @@ def test_no_error_repeats_what_is_in_a_file(file: str, folder: Path) -> None:
         scheduled(file, "rates"),
         {**scheduled(file), "noise": {"multiplier": columned}},
     ):
-        with pytest.raises(pyaccount.DocumentError) as caught:
+        with snapshot.raises(pyaccount.DocumentError) as caught:
             pyaccount.compile(document).run()
-        assert file in str(caught.value)
         assert "SECRET" not in str(caught.value)
         assert "31337" not in str(caught.value)
 
 
-def test_only_regular_files_are_opened(folder: Path) -> None:
+def test_only_regular_files_are_opened(folder: Path, snapshot: Snapshot) -> None:
     """A pipe without a writer, which would wait for ever, and a device are refused also inside of a folder that is allowed."""
     os.mkfifo(folder / "pipe.csv")
     (folder / "folder.csv").mkdir()
     (folder / "null.csv").symlink_to("/dev/null")
     for file, allowed in (("pipe.csv", ()), ("folder.csv", ()), ("null.csv", ["/dev"])):
         for document in (named(file), scheduled(file)):
-            with pytest.raises(pyaccount.DocumentError, match="not a regular file"):
+            with snapshot.raises(pyaccount.DocumentError):
                 pyaccount.compile(pyaccount.load(document, folders=allowed)).run()
 
 
@@ -248,18 +234,21 @@ def test_a_file_that_never_ends_is_given_up(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("swapped", ["file", "folder"])
-def test_a_link_that_comes_between_the_check_and_the_reading_is_not_followed(swapped: str, folder: Path) -> None:
+def test_a_link_that_comes_between_the_check_and_the_reading_is_not_followed(
+    swapped: str, folder: Path, snapshot: Snapshot
+) -> None:
     found = files.file_inside(folder, "below/matrix.csv")
     with found.open() as file:
         assert file.read()
     victim = folder / "below" / "matrix.csv" if swapped == "file" else folder / "below"
     victim.rename(folder / "moved")
     victim.symlink_to(folder.parent / "theirs" / ("matrix.csv" if swapped == "file" else "."))
-    with pytest.raises(OSError, match=r"Too many levels|Not a directory"):
-        found.open()
+    snapshot.raised(found.open)
 
 
-def test_a_certificate_of_somebody_else_is_read_by_the_same_rule(folder: Path, tmp_path: Path) -> None:
+def test_a_certificate_of_somebody_else_is_read_by_the_same_rule(
+    folder: Path, tmp_path: Path, snapshot: Snapshot
+) -> None:
     theirs = tmp_path / "theirs"
     certificate = json.loads(pyaccount.certify(named("matrix.csv")).to_json())
     certificate["document"]["matrix"]["file"] = str(theirs / "matrix.csv")
@@ -269,7 +258,6 @@ def test_a_certificate_of_somebody_else_is_read_by_the_same_rule(folder: Path, t
         lambda: pyaccount.verify(folder / "c.json"),
         lambda: pyaccount.Certificate.load(folder / "c.json").document(),
     ):
-        with pytest.raises(pyaccount.DocumentError, match="outside-folder"):
-            reads()
+        snapshot.raised(reads)
     # Its content hash is that of the file named before, so that it does not agree; but the file is read.
     assert not pyaccount.verify(folder / "c.json", folders=[theirs]).agrees

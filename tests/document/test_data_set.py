@@ -9,6 +9,7 @@ import pytest
 import yaml
 from ledger_samples import data_set
 from places import EXAMPLES
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import DocumentError
@@ -43,50 +44,40 @@ def test_budgets(privacy: dict[str, Any], way: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "slug", "path"),
+    "changes",
     [
-        ({"privacy": {}}, "missing-key", "privacy.epsilon"),
-        ({"privacy": {"epsilon": 1}}, "missing-key", "privacy.delta"),
-        ({"privacy": {"delta": 1e-6, "mu": 1}}, "contradiction", "privacy.delta"),
-        ({"privacy": {"epsilon": 1, "delta": 1e-6, "mu": 1}}, "contradiction", "privacy.mu"),
-        ({"privacy": {"epsilon": "solve", "delta": 1e-6}}, "wrong-type", "privacy.epsilon"),
-        ({"privacy": {"epsilon": 1, "delta": 2}}, "out-of-range", "privacy.delta"),
-        ({"privacy": {"mu": 1, "adjacency": "neighbours"}}, "unknown-value", "privacy.adjacency"),
-        ({"privacy": {"risk": {}}}, "missing-key", "privacy.risk.advantage"),
-        ({"privacy": {"risk": {"advantage": 0.1, "gaussian_mu": 1}}}, "contradiction", "privacy.risk.gaussian_mu"),
-        ({"privacy": {"risk": {"true_positive_rate": 0.1}}}, "missing-key", "privacy.risk.false_positive_rate"),
-        (
-            {"privacy": {"mu": 1, "adjacency": "replace-one"}, "blocks": [{"name": "a"}, {"name": "b"}]},
-            "no-valid-bound",
-            "blocks",
-        ),
-        ({"filters": [{"name": "a"}]}, "missing-key", "filters[0].epsilon"),
-        ({"filters": [{"name": "a", "mu": 1}, {"name": "a", "mu": 1}]}, "contradiction", "filters[1].name"),
-        ({"filters": [{"name": "a", "mu": 1}], "privacy": {"rho": 1}}, "contradiction", "filters"),
-        (
-            {"filters": [{"name": "a", "renyi": [{"order": 1, "epsilon": 1}]}]},
-            "out-of-range",
-            "filters[0].renyi[0].order",
-        ),
-        ({"filters": [{"mu": 1}]}, "missing-key", "filters[0].name"),
-        ({"blocks": [{"name": "a"}, {"name": "a"}]}, "contradiction", "blocks[1].name"),
-        ({"blocks": [{"nam": "a"}]}, "unknown-key", "blocks[0].nam"),
-        ({"periods": {"every": "week", "since": "2026"}}, "unknown-value", "periods.every"),
-        ({"periods": {"every": "month", "since": "2026"}}, "out-of-range", "periods.since"),
-        ({"periods": {"every": "month", "since": "2026-13"}}, "out-of-range", "periods.since"),
-        ({"limits": {}}, "unknown-key", "limits"),
-        ({"kind": "dataset"}, "unknown-kind", "kind"),
+        {"privacy": {}},
+        {"privacy": {"epsilon": 1}},
+        {"privacy": {"delta": 1e-6, "mu": 1}},
+        {"privacy": {"epsilon": 1, "delta": 1e-6, "mu": 1}},
+        {"privacy": {"epsilon": "solve", "delta": 1e-6}},
+        {"privacy": {"epsilon": 1, "delta": 2}},
+        {"privacy": {"mu": 1, "adjacency": "neighbours"}},
+        {"privacy": {"risk": {}}},
+        {"privacy": {"risk": {"advantage": 0.1, "gaussian_mu": 1}}},
+        {"privacy": {"risk": {"true_positive_rate": 0.1}}},
+        {"privacy": {"mu": 1, "adjacency": "replace-one"}, "blocks": [{"name": "a"}, {"name": "b"}]},
+        {"filters": [{"name": "a"}]},
+        {"filters": [{"name": "a", "mu": 1}, {"name": "a", "mu": 1}]},
+        {"filters": [{"name": "a", "mu": 1}], "privacy": {"rho": 1}},
+        {"filters": [{"name": "a", "renyi": [{"order": 1, "epsilon": 1}]}]},
+        {"filters": [{"mu": 1}]},
+        {"blocks": [{"name": "a"}, {"name": "a"}]},
+        {"blocks": [{"nam": "a"}]},
+        {"periods": {"every": "week", "since": "2026"}},
+        {"periods": {"every": "month", "since": "2026"}},
+        {"periods": {"every": "month", "since": "2026-13"}},
+        {"limits": {}},
+        {"kind": "dataset"},
     ],
 )
-def test_what_is_wrong_is_located(changes: dict[str, Any], slug: str, path: str) -> None:
-    with pytest.raises(DocumentError) as caught:
+def test_what_is_wrong_is_located(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    with snapshot.raises(DocumentError):
         load_data_set(data_set() | {key: value for key, value in data_set(**changes).items() if key in changes})
-    assert (slug, path) in [(problem.slug, problem.path_text) for problem in caught.value.problems]
 
 
-def test_it_is_not_certified() -> None:
-    with pytest.raises(DocumentError, match=r"`pyaccount ledger create` and pyaccount.Ledger read it"):
-        pyaccount.certify(data_set())
+def test_it_is_not_certified(snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.certify(data_set()))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from plain_documents import sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -41,88 +42,25 @@ def parts(*of: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("phases", "privacy", "path", "slug", "words"),
+    ("phases", "privacy"),
     [
-        ([parts(TRAINING)], {}, "phases[0].parallel", "contradiction", "every record is in it"),
-        ([parts()], {}, "phases[0].parallel", "out-of-range", "1"),
-        (
-            [parts(TRAINING | {"name": "North"}, LAPLACE | {"name": "north "})],
-            {},
-            "phases[0].parallel[1].name",
-            "contradiction",
-            "may not overlap",
-        ),
-        (
-            [parts(TRAINING, {"parallel": [TRAINING, LAPLACE]})],
-            {},
-            "phases[0].parallel[1].parallel",
-            "contradiction",
-            "not inside of another phase",
-        ),
-        (
-            [{"sampler": SAMPLE, "phases": [parts(TRAINING, LAPLACE)]}],
-            {},
-            "phases[0].phases[0].parallel",
-            "contradiction",
-            "every part as an entry of one list",
-        ),
-        (
-            [parts(TRAINING, {"phases": [TRAINING, {"mechanism": {"kind": "laplace", "scael": 2, "scale": 3}}]})],
-            {},
-            "phases[0].parallel[1].phases[1].mechanism.scael",
-            "unknown-key",
-            "scale",
-        ),
-        ([parts(TRAINING, LAPLACE, sampler=SAMPLE)], {}, "phases[0].sampler", "unknown-key", "name, parallel, count"),
-        (
-            [parts(B_MIN_SEP, TRAINING)],
-            {},
-            "phases[0].parallel[0].sampler.kind",
-            "no-valid-bound",
-            "one document for each part",
-        ),
-        (
-            [B_MIN_SEP, parts(LAPLACE, TRAINING)],
-            {},
-            "phases[0].sampler.kind",
-            "no-valid-bound",
-            "one document for each part",
-        ),
+        ([parts(TRAINING)], {}),
+        ([parts()], {}),
+        ([parts(TRAINING | {"name": "North"}, LAPLACE | {"name": "north "})], {}),
+        ([parts(TRAINING, {"parallel": [TRAINING, LAPLACE]})], {}),
+        ([{"sampler": SAMPLE, "phases": [parts(TRAINING, LAPLACE)]}], {}),
+        ([parts(TRAINING, {"phases": [TRAINING, {"mechanism": {"kind": "laplace", "scael": 2, "scale": 3}}]})], {}),
+        ([parts(TRAINING, LAPLACE, sampler=SAMPLE)], {}),
+        ([parts(B_MIN_SEP, TRAINING)], {}),
+        ([B_MIN_SEP, parts(LAPLACE, TRAINING)], {}),
         (
             [parts(TRAINING, TRAINING | {"name": "b", "noise": {"multiplier": 3}})],
             {"adjacency": "replace-one", "group_size": 2},
-            "privacy.group_size",
-            "no-valid-bound",
-            "use add-remove",
         ),
-        (
-            [parts(TRAINING, LAPLACE)],
-            {"adjacency": "replace-one"},
-            "phases[0].parallel[1].mechanism",
-            "no-valid-bound",
-            "2 records cover one",
-        ),
-        (
-            [parts(TRAINING, FIXED)],
-            {"adjacency": "replace-one"},
-            "phases[0].parallel[1].sampler.kind",
-            "no-valid-bound",
-            "not fixed",
-        ),
-        (
-            [parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))],
-            {"group_size": 3},
-            "phases[0].parallel",
-            "no-valid-bound",
-            "equal parts count once",
-        ),
-        (
-            [parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))] * 2,
-            {},
-            "phases[1].parallel",
-            "no-valid-bound",
-            "one document for each part",
-        ),
+        ([parts(TRAINING, LAPLACE)], {"adjacency": "replace-one"}),
+        ([parts(TRAINING, FIXED)], {"adjacency": "replace-one"}),
+        ([parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))], {"group_size": 3}),
+        ([parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))] * 2, {}),
         (
             [
                 parts(
@@ -139,40 +77,22 @@ def parts(*of: dict[str, Any], **more: Any) -> dict[str, Any]:
                 )
             ],
             {"adjacency": "zero-out"},
-            "phases[0].parallel[1].sampler.kind",
-            "no-valid-bound",
-            "one document for each part",
         ),
-        (
-            [parts(LAPLACE, TRAINING | {"noise": {"multiplier": {"schedule": [2, 2, 3]}}})],
-            {},
-            "phases[0].parallel[1].noise.multiplier",
-            "no-valid-bound",
-            "one value",
-        ),
-        (
-            [parts(LAPLACE | {"name": "a"}, {"name": "b", "phases": [SAMPLED | {"noise": {"multiplier": "solve"}}]})],
-            {},
-            "phases[0].parallel[1].phases[0].noise.multiplier",
-            "several-blanks",
-            "at most one blank",
-        ),
+        ([parts(LAPLACE, TRAINING | {"noise": {"multiplier": {"schedule": [2, 2, 3]}}})], {}),
+        ([parts(LAPLACE | {"name": "a"}, {"name": "b", "phases": [SAMPLED | {"noise": {"multiplier": "solve"}}]})], {}),
     ],
 )
 def test_each_mistake_has_a_place_and_a_way_forward(
-    phases: list[dict[str, Any]], privacy: dict[str, Any], path: str, slug: str, words: str
+    phases: list[dict[str, Any]], privacy: dict[str, Any], snapshot: Snapshot
 ) -> None:
-    found = problems(*phases, **privacy)
-    assert [(one.path_text, one.slug) for one in found] == [(path, slug)]
-    assert words in f"{found[0].message} {found[0].allowed} {found[0].suggestion}"
+    snapshot(problems(*phases, **privacy))
 
 
-def test_parts_belong_into_a_phase() -> None:
-    with pytest.raises(DocumentError, match=r"write `phases: \[\{parallel") as error:
+def test_parts_belong_into_a_phase(snapshot: Snapshot) -> None:
+    with snapshot.raises(DocumentError):
         pyaccount.load(
             {**HEAD, "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": 1e-6}, **parts(TRAINING, LAPLACE)}
         )
-    assert [one.slug for one in error.value.problems] == ["contradiction"]
 
 
 @pytest.mark.parametrize(
@@ -254,17 +174,12 @@ def test_an_interval_of_a_part_fits_the_guarantee() -> None:
         assert message in found["records[0].epsilon"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"), [("paralel", "parallel"), ("selects", "select"), ("mechanisms", "mechanism")]
-)
-def test_a_misspelled_shape_of_a_phase_is_the_only_problem(wrong: str, right: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", ["paralel", "selects", "mechanisms"])
+def test_a_misspelled_shape_of_a_phase_is_the_only_problem(wrong: str, tmp_path: Path, snapshot: Snapshot) -> None:
     path = tmp_path / "document.yaml"
     privacy = "privacy: {adjacency: add-remove, epsilon: solve, delta: 1e-6}"
     path.write_text(f"pyaccount: 1\nname: phases\n{privacy}\nphases:\n  - {wrong}: []\n    name: first\n")
-    with pytest.raises(pyaccount.DocumentError) as error:
-        pyaccount.load(path)
-    (problem,) = error.value.problems
-    assert (problem.slug, problem.suggestion) == ("unknown-key", right)
+    snapshot.raised(pyaccount.load, path)
 
 
 def test_several_phases_with_parts_say_that_parts_combine() -> None:

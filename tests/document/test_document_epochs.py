@@ -10,6 +10,7 @@ from document_samples import BASE, edited, load_text, problems_of, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_documents import doc
+from snapshots import Snapshot
 
 from pyaccount.adapters import opacus
 from pyaccount.document.epochs import epochs_of, iterations_of
@@ -53,7 +54,9 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("sampler", "training", "rounds"), LENGTHS)
-def test_epochs_are_iterations(sampler: dict[str, Any], training: dict[str, Any], rounds: int) -> None:
+def test_epochs_are_iterations(
+    sampler: dict[str, Any], training: dict[str, Any], rounds: int, snapshot: Snapshot
+) -> None:
     document = load(mapping(sampler, training))
     (body,) = document.bodies
     assert body.training.iterations == rounds
@@ -68,18 +71,14 @@ def test_epochs_are_iterations(sampler: dict[str, Any], training: dict[str, Any]
     assert both != document
     for other in (rounds - 1, rounds + 1):
         if other > 0 and sampler["kind"] != "balls-in-bins":
-            (problem,) = problems_of(mapping(sampler, {**training, "iterations": other}))
-            assert (problem.slug, problem.path_text) == ("contradiction", "training.epochs")
-            assert f"{rounds:_} iterations" in problem.message
+            snapshot(problems_of(mapping(sampler, {**training, "iterations": other})))
 
 
-def test_bands_say_how_far_apart_an_epoch_takes_them() -> None:
+def test_bands_say_how_far_apart_an_epoch_takes_them(snapshot: Snapshot) -> None:
     document = load(mapping({"kind": "cyclic-poisson"}, {"sampling_probability": 0.5, "epochs": 3}, matrix=BSR4))
     assert document.bodies[0].training.iterations == 24
     chosen = {"kind": "banded-square-root", "bands": {"choose": [2, 4]}}
-    (problem,) = problems_of(mapping({"kind": "b-min-sep"}, {"sampling_probability": 0.5, "epochs": 3}, matrix=chosen))
-    assert (problem.slug, problem.path_text) == ("contradiction", "training.epochs")
-    assert "bands that are chosen" in problem.message
+    snapshot(problems_of(mapping({"kind": "b-min-sep"}, {"sampling_probability": 0.5, "epochs": 3}, matrix=chosen)))
     # A rate says what an epoch is whatever is chosen.
     document = load(mapping({"kind": "b-min-sep"}, {"participation_rate": 0.1, "epochs": 3}, matrix=chosen))
     assert {body.training.iterations for one in document.candidates() for body in one.bodies} == {30}
@@ -111,43 +110,37 @@ def test_rounded_up_in_decimal_arithmetic(records: int, batch: int, epochs: Deci
 
 REFUSED = [
     # the sampler, the training section; the slug, the path and a word of the message
-    (POISSON, {"sampling_probability": 0.1, "epochs": "solve"}, "wrong-type", "training.epochs", "`iterations: solve`"),
-    (POISSON, {"sampling_probability": 0.1, "epochs": 0}, "out-of-range", "training.epochs", "greater than 0"),
-    (POISSON, {"sampling_probability": 0.1, "epochs": None}, "wrong-type", "training.epochs", "has no value"),
-    (POISSON, {"sampling_probability": 0.1, "epochs": "ten"}, "wrong-type", "training.epochs", "a number"),
-    (POISSON, {"sampling_probability": 1e-6, "epochs": 1e6}, "out-of-range", "training.epochs", "1_000_000_000_000"),
-    (POISSON, {"sampling_probability": 0.1}, "missing-key", "training.iterations", "or training.epochs"),
-    (POISSON, {"epochs": 3}, "missing-key", "training.sampling_probability", "needs its rate"),
-    (POISSON, {"epochs": 3, "expected_batch_size": 5}, "missing-key", "training.dataset_size", "dataset_size"),
-    ({"kind": "none"}, {"epochs": 3, "dataset_size": 5}, "missing-key", "training.expected_batch_size", "epochs are"),
-    ({"kind": "none"}, {"epochs": 3, "expected_batch_size": 5}, "missing-key", "training.dataset_size", "iterations"),
+    (POISSON, {"sampling_probability": 0.1, "epochs": "solve"}),
+    (POISSON, {"sampling_probability": 0.1, "epochs": 0}),
+    (POISSON, {"sampling_probability": 0.1, "epochs": None}),
+    (POISSON, {"sampling_probability": 0.1, "epochs": "ten"}),
+    (POISSON, {"sampling_probability": 1e-6, "epochs": 1e6}),
+    (POISSON, {"sampling_probability": 0.1}),
+    (POISSON, {"epochs": 3}),
+    (POISSON, {"epochs": 3, "expected_batch_size": 5}),
+    ({"kind": "none"}, {"epochs": 3, "dataset_size": 5}),
+    ({"kind": "none"}, {"epochs": 3, "expected_batch_size": 5}),
     (
         {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 2},
         {"sampling_probability": 0.1, "epochs": 3},
-        "contradiction",
-        "training.epochs",
-        "give iterations instead",
     ),
 ]
 
 
-@pytest.mark.parametrize(("sampler", "training", "slug", "path", "word"), REFUSED)
+@pytest.mark.parametrize(("sampler", "training"), REFUSED)
 def test_epochs_that_say_no_number_of_rounds(
-    sampler: dict[str, Any], training: dict[str, Any], slug: str, path: str, word: str
+    sampler: dict[str, Any], training: dict[str, Any], snapshot: Snapshot
 ) -> None:
-    (problem,) = problems_of(mapping(sampler, training))
-    assert (problem.slug, problem.path_text) == (slug, path)
-    assert word in problem.message
+    snapshot(problems_of(mapping(sampler, training)))
 
 
 @pytest.mark.parametrize("field", ["iterations", "expected_batch_size"])
-def test_a_blank_that_epochs_would_fix(field: str) -> None:
+def test_a_blank_that_epochs_would_fix(field: str, snapshot: Snapshot) -> None:
     training = {"dataset_size": 100, "expected_batch_size": 10, "epochs": 3, field: "solve"}
-    (problem,) = problems_of(mapping(POISSON, training, noise={"multiplier": 1}))
-    assert (problem.slug, problem.path_text) == ("contradiction", "training.epochs")
+    snapshot(problems_of(mapping(POISSON, training, noise={"multiplier": 1})))
 
 
-def test_phases_count_for_themselves() -> None:
+def test_phases_count_for_themselves(snapshot: Snapshot) -> None:
     phases = [
         {"training": {"sampling_probability": 0.1, "epochs": 2}, "sampler": POISSON, "noise": {"multiplier": 1}},
         {"training": {"sampling_probability": 0.1, "iterations": 7}, "sampler": POISSON, "noise": {"multiplier": 1}},
@@ -156,8 +149,7 @@ def test_phases_count_for_themselves() -> None:
     document = load({**head, "phases": phases})
     assert [(body.training.iterations, body.epochs) for body in document.bodies] == [(20, 2.0), (7, None)]
     del phases[1]["training"]["iterations"]  # type: ignore[attr-defined]
-    (problem,) = problems_of({**head, "phases": phases})
-    assert problem.path_text == "phases[1].training.iterations"
+    snapshot(problems_of({**head, "phases": phases}))
 
 
 OVERRIDES = [
@@ -181,12 +173,10 @@ def test_an_override_replaces_the_other_way_to_say_it(
     assert (body.training.iterations, body.epochs) == counted
 
 
-def test_overrides_that_contradict_one_another(tmp_path: Path) -> None:
-    (problem,) = problems_of(written(tmp_path, BASE), ["training.epochs=3", "training.iterations=7"])
-    assert (problem.slug, problem.file) == ("contradiction", "overrides: training.epochs=3")
+def test_overrides_that_contradict_one_another(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, BASE), ["training.epochs=3", "training.iterations=7"]))
     # In a file both stay, and are held against one another.
-    (problem,) = problems_of(written(tmp_path, edited({10: "  iterations: 2000\n  epochs: 3"})))
-    assert (problem.slug, problem.line) == ("contradiction", 11)
+    snapshot(problems_of(written(tmp_path, edited({10: "  iterations: 2000\n  epochs: 3"}))))
 
 
 def test_documents_in_iterations_stay_what_they_were(tmp_path: Path) -> None:

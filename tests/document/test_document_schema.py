@@ -9,9 +9,9 @@ import pytest
 import yaml
 from document_samples import BASE, CHOOSING, PHASED, edited, load_text
 from jsonschema import Draft202012Validator
+from snapshots import Snapshot
 from wrong_fields import FIELDS, KEYS, MISSING
 
-from pyaccount.errors import DocumentError
 from pyaccount.schemas import schema
 
 SCHEMA = schema("mechanism")
@@ -125,10 +125,9 @@ SINGLE_ERRORS = (
 
 
 @pytest.mark.parametrize("changes", SINGLE_ERRORS, ids=range(len(SINGLE_ERRORS)))
-def test_single_errors(changes: dict[int, str | None], tmp_path: Path) -> None:
+def test_single_errors(changes: dict[int, str | None], tmp_path: Path, snapshot: Snapshot) -> None:
     text = edited(changes)
-    with pytest.raises(DocumentError):
-        load_text(tmp_path, text)
+    snapshot.raised(load_text, tmp_path, text)
     assert as_an_editor(text) != []
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from document_samples import BASE, PHASED, edited, load_text, problems_of, written
 from plain_documents import doc
+from snapshots import Snapshot
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
@@ -132,38 +133,34 @@ cycle["noise"] = cycle
 
 
 WRONG_VALUES = [
-    ("privacy.epsilon", True, "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", None, "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", float("nan"), "out-of-range", "privacy.epsilon"),
-    ("privacy.epsilon", 10**5000, "out-of-range", "privacy.epsilon"),
-    ("privacy.epsilon", 1j, "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", b"8", "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", {8}, "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", object(), "wrong-type", "privacy.epsilon"),
-    ("privacy.epsilon", int, "wrong-type", "privacy.epsilon"),
-    ("training.iterations", "2 000", "wrong-type", "training.iterations"),
-    ("training.iterations", " 2000", "wrong-type", "training.iterations"),
-    ("sampler", "poisson", "wrong-type", "sampler"),
-    ("sampler.kind", ["poisson"], "wrong-type", "sampler.kind"),
-    ("accounting.profile", (1, 2, "x"), "wrong-type", "accounting.profile[2]"),
-    ("accounting.profile", {1, 2}, "wrong-type", "accounting.profile"),
-    ("accounting", {1: 2}, "non-string-key", "accounting"),
-    ("accounting", {"sead": 2}, "unknown-key", "accounting.sead"),
-    ("noise", cycle, "document-too-large", ".".join(["noise"] * 51)),
+    ("privacy.epsilon", True),
+    ("privacy.epsilon", None),
+    ("privacy.epsilon", float("nan")),
+    ("privacy.epsilon", 10**5000),
+    ("privacy.epsilon", 1j),
+    ("privacy.epsilon", b"8"),
+    ("privacy.epsilon", {8}),
+    ("privacy.epsilon", object()),
+    ("privacy.epsilon", int),
+    ("training.iterations", "2 000"),
+    ("training.iterations", " 2000"),
+    ("sampler", "poisson"),
+    ("sampler.kind", ["poisson"]),
+    ("accounting.profile", (1, 2, "x")),
+    ("accounting.profile", {1, 2}),
+    ("accounting", {1: 2}),
+    ("accounting", {"sead": 2}),
+    ("noise", cycle),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "slug", "where"), WRONG_VALUES, ids=range(len(WRONG_VALUES)))
-def test_wrong_values_in_a_mapping(path: str, value: Any, slug: str, where: str) -> None:
-    (problem,) = problems_of(changed(path, value))
-    assert (problem.slug, problem.path_text, problem.file, problem.line) == (slug, where, None, None)
-    assert problem.render().startswith(f"{where}")
+@pytest.mark.parametrize(("path", "value"), WRONG_VALUES, ids=range(len(WRONG_VALUES)))
+def test_wrong_values_in_a_mapping(path: str, value: Any, snapshot: Snapshot) -> None:
+    snapshot(problems_of(changed(path, value)))
 
 
-def test_an_empty_mapping() -> None:
-    problems = problems_of({})
-    assert [it.slug for it in problems] == ["missing-key"] * 4
-    assert {it.path_text for it in problems} == {"", "pyaccount", "name", "privacy"}
+def test_an_empty_mapping(snapshot: Snapshot) -> None:
+    snapshot(problems_of({}))
 
 
 OVERRIDES = [
@@ -201,48 +198,38 @@ def test_overrides_fill_empty_sections_and_the_blank(tmp_path: Path) -> None:
 
 
 WRONG_OVERRIDES = [
-    ("privacy.epsilon=-4", "out-of-range", "privacy.epsilon", None),
-    ("privacy.epsilon=", "wrong-type", "privacy.epsilon", None),
-    ("privacy.epslon=4", "unknown-key", "privacy.epslon", "epsilon"),
-    ("privcy.epsilon=4", "unknown-key", "privcy", "privacy"),
-    ("noise_multiplier=4", "unknown-key", "noise_multiplier", "noise.multiplier"),
-    ("sampler.kind=poison", "unknown-kind", "sampler.kind", "poisson"),
-    ("noise.multiplier.x=4", "bad-override", "noise.multiplier.x", None),
-    ("privacy.epsilon", "bad-override", "", None),
-    ("=4", "bad-override", "", None),
-    ("privacy..epsilon=4", "bad-override", "", None),
-    ("privacy.epsilon=[4", "syntax-error", "", None),
-    ("privacy.epsilon='4", "syntax-error", "", None),
-    ("privacy.epsilon=!!int 4", "unsupported-tag", "", None),
-    ("privacy.epsilon=*a", "syntax-error", "", None),
-    ("privacy={epsilon: 4, epsilon: 5, adjacency: zero-out, delta: 0.1}", "duplicate-key", "epsilon", None),
+    "privacy.epsilon=-4",
+    "privacy.epsilon=",
+    "privacy.epslon=4",
+    "privcy.epsilon=4",
+    "noise_multiplier=4",
+    "sampler.kind=poison",
+    "noise.multiplier.x=4",
+    "privacy.epsilon",
+    "=4",
+    "privacy..epsilon=4",
+    "privacy.epsilon=[4",
+    "privacy.epsilon='4",
+    "privacy.epsilon=!!int 4",
+    "privacy.epsilon=*a",
+    "privacy={epsilon: 4, epsilon: 5, adjacency: zero-out, delta: 0.1}",
 ]
 
 
-@pytest.mark.parametrize(("override", "slug", "path", "suggestion"), WRONG_OVERRIDES)
-def test_wrong_overrides(override: str, slug: str, path: str, suggestion: str | None, tmp_path: Path) -> None:
-    (problem,) = problems_of(written(tmp_path, BASE), [override])
-    assert (problem.slug, problem.path_text, problem.suggestion) == (slug, path, suggestion)
-    assert problem.file == f"overrides: {override}"
-    assert problem.line is None
-    assert problem.render().startswith(f"overrides: {override}: ")
+@pytest.mark.parametrize("override", WRONG_OVERRIDES)
+def test_wrong_overrides(override: str, tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, BASE), [override]))
 
 
-def test_overrides_of_a_phase_that_does_not_exist(tmp_path: Path) -> None:
-    (problem,) = problems_of(written(tmp_path, PHASED), ["phases.2.count=4"])
-    assert (problem.slug, problem.path_text) == ("bad-override", "phases[2].count")
-    assert "2 entries" in problem.message
-    (problem,) = problems_of(written(tmp_path, BASE), ["phases.0.count=4"])
-    assert (problem.slug, problem.path_text) == ("bad-override", "phases.0.count")
-    assert "phases has no entries" in problem.message
+def test_overrides_of_a_phase_that_does_not_exist(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, PHASED), ["phases.2.count=4"]))
+    snapshot(problems_of(written(tmp_path, BASE), ["phases.0.count=4"]))
     *_, problem = problems_of(written(tmp_path, edited({15: "phases:"})), ["phases.0.count=4"])
     assert "phases has no entries" in problem.message
 
 
-def test_problems_of_overrides_come_after_those_of_the_file(tmp_path: Path) -> None:
-    problems = problems_of(written(tmp_path, edited({6: "  delta: 2"})), ["privacy.epsilon=-1", "foo"])
-    assert [it.slug for it in problems] == ["out-of-range", "bad-override", "out-of-range"]
-    assert problems[0].line == 6
+def test_problems_of_overrides_come_after_those_of_the_file(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, edited({6: "  delta: 2"})), ["privacy.epsilon=-1", "foo"]))
 
 
 def test_the_resolved_view(tmp_path: Path) -> None:
@@ -283,7 +270,7 @@ def test_the_hash_is_pinned() -> None:
     assert load(MAPPING).sha256 == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_with_value(tmp_path: Path) -> None:
+def test_with_value(tmp_path: Path, snapshot: Snapshot) -> None:
     document = load_text(tmp_path, BASE)
     assert document.blank is not None
     filled = document.with_value(document.blank, 1.25)
@@ -292,10 +279,7 @@ def test_with_value(tmp_path: Path) -> None:
     assert document.bodies[0].noise.multiplier == SOLVE
     assert filled.with_value(document.blank, SOLVE) == document
     assert document.with_value(("accounting", "seed"), 3).accounting.seed == 3
-    with pytest.raises(DocumentError) as caught:
-        document.with_value(document.blank, -1)
-    (problem,) = caught.value.problems
-    assert (problem.line, problem.column, problem.value) == (14, 15, -1)
+    snapshot.raised(document.with_value, document.blank, -1)
     with pytest.raises(KeyError):
         document.with_value(("phases", 0, "count"), 1)
 
@@ -310,9 +294,9 @@ def test_located_problems(tmp_path: Path) -> None:
     assert (absent.line, absent.column, absent.value) == (1, 1, None)
 
 
-def test_problems_as_json(tmp_path: Path) -> None:
+def test_problems_as_json(tmp_path: Path, snapshot: Snapshot) -> None:
     text = edited({5: "  epsilon: .nan", 6: "  delta: 1e300", 8: "  dataset_size: {a: 1}"})
-    with pytest.raises(DocumentError) as caught:
+    with snapshot.raises(DocumentError) as caught:
         load_text(tmp_path, text)
     error = caught.value
     listed = json.loads(json.dumps(error.to_json(), allow_nan=False))
@@ -325,6 +309,6 @@ def test_problems_as_json(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(load(MAPPING))).sha256) == load(MAPPING).sha256
 
 
-def test_sections_do_not_change() -> None:
-    with pytest.raises(ValueError, match="frozen"):
+def test_sections_do_not_change(snapshot: Snapshot) -> None:
+    with snapshot.raises(ValueError):
         load(MAPPING).privacy.epsilon = 3

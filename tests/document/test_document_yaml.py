@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from document_samples import BASE, Found, edited, found, load_text, problems_of, written
+from snapshots import Snapshot
 
 from pyaccount.document.loading import load
 from pyaccount.reading import nodes, reader
@@ -197,14 +198,12 @@ def test_structure(text: str, expected: list[Found], tmp_path: Path) -> None:
     assert found(tmp_path, text) == expected
 
 
-def test_duplicates_name_the_first(tmp_path: Path) -> None:
-    (problem,) = problems_of(written(tmp_path, edited({6: "  delta: 1e-5\n  delta: 1e-6"})))
-    assert "line 6, column 3" in problem.message
+def test_duplicates_name_the_first(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, edited({6: "  delta: 1e-5\n  delta: 1e-6"}))))
 
 
-def test_a_tab_is_called_a_tab(tmp_path: Path) -> None:
-    (problem,) = problems_of(written(tmp_path, edited({6: "\tdelta: 1e-5"})))
-    assert "tab" in problem.message
+def test_a_tab_is_called_a_tab(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot(problems_of(written(tmp_path, edited({6: "\tdelta: 1e-5"}))))
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -328,11 +327,9 @@ def test_harmless_text(text: str, tmp_path: Path) -> None:
     assert load_text(tmp_path, text).name == "cifar10"
 
 
-def test_missing_files(tmp_path: Path) -> None:
+def test_missing_files(tmp_path: Path, snapshot: Snapshot) -> None:
     written(tmp_path, BASE, "cifar10.yaml")
-    (problem,) = problems_of(tmp_path / "cifr10.yaml")
-    assert (problem.slug, problem.suggestion) == ("file-not-found", str(tmp_path / "cifar10.yaml"))
-    assert problem.file == str(tmp_path / "cifr10.yaml")
+    snapshot(problems_of(tmp_path / "cifr10.yaml"))
     for name in ("nowhere/at/all.yaml", "zzz", "", "a\0b", "cifar10.yaml/below"):
         (problem,) = problems_of(os.path.join(tmp_path, name) if name else name)  # noqa: PTH118
         assert problem.slug in ("file-not-found", "not-a-file")
@@ -365,13 +362,12 @@ def test_a_loop_of_links(tmp_path: Path) -> None:
     assert [problem.slug for problem in problems_of(tmp_path / "loop")] == ["unreadable-file"]
 
 
-def test_paths_of_every_kind(tmp_path: Path) -> None:
+def test_paths_of_every_kind(tmp_path: Path, snapshot: Snapshot) -> None:
     path = written(tmp_path, BASE)
     assert load(str(path)) == load(path)
     assert load(path).file == str(path)
     for source in (7, None, [path], b"x"):
-        with pytest.raises(TypeError, match="a document is"):
-            load(source)  # type: ignore[arg-type]
+        snapshot.raised(load, source)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("digits", [309, 400, 401, 5000])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from plain_documents import doc, document
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.matrices import MATRICES
@@ -198,21 +199,15 @@ def test_every_word_for_a_field_is_judged() -> None:
     assert words(FIELDS) == chosen
 
 
-@pytest.mark.parametrize("word", sorted(ABSOLUTE_NOISES))
-def test_an_absolute_noise_is_to_be_divided(word: str) -> None:
-    problem = problem_at(document(noise={word: 20}), "noise", word)
-    assert "divided by that" in problem.message
-    assert problem.suggestion == f"multiplier: {word}/clip_norm"
+def test_an_absolute_noise_is_to_be_divided(snapshot: Snapshot) -> None:
+    snapshot([problem_at(document(noise={word: 20}), "noise", word) for word in sorted(ABSOLUTE_NOISES)])
 
 
-@pytest.mark.parametrize("word", sorted(OF_ONE_RANK))
-def test_the_batch_of_one_rank_is_suggested_for_no_step(word: str) -> None:
-    training = {"dataset_size": 10_000, word: 16, "iterations": 400}
-    problem = problem_at(document(training=training), "training", word)
-    assert problem.suggestion is None
-    assert "the records of all ranks" in problem.message
-    told = problem_at(document(training=training | {"world_size": 8}), "training", word)
-    assert told.suggestion == "expected_batch_size: 128"
+def test_the_batch_of_one_rank_is_suggested_for_no_step(snapshot: Snapshot) -> None:
+    for word in sorted(OF_ONE_RANK):
+        training = {"dataset_size": 10_000, word: 16, "iterations": 400}
+        one, ranks = (document(training=training | more) for more in ({}, {"world_size": 8}))
+        snapshot(problem_at(one, "training", word), problem_at(ranks, "training", word))
 
 
 def test_every_key_without_a_field_is_judged() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from plain_documents import document
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.sweeps import load_grid
@@ -87,97 +88,74 @@ def test_lists_of_documents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vary", "slug", "path", "words"),
+    "vary",
     [
-        ({"noise.multiplier": []}, "out-of-range", ("vary", "noise.multiplier"), "empty list"),
-        ({"noise.multiplier": [1, 1.0]}, "out-of-range", ("vary", "noise.multiplier"), "twice"),
-        ({"noise.multiplier": 3}, "wrong-type", ("vary", "noise.multiplier"), "a list of values"),
-        ({"noise": {"multiplier": [1]}}, "wrong-type", ("vary", "noise"), "as in privacy.epsilon"),
-        ({"noise..multiplier": [1]}, "bad-override", ("vary", "noise..multiplier"), "with dots"),
-        ({"noise.multiplier": {"start": 1, "stop": 0, "step": 1}}, "out-of-range", None, "empty range"),
-        ({"noise.multiplier": {"start": 1, "stop": 3, "step": 0}}, "out-of-range", None, "empty range"),
-        ({"noise.multiplier": {"start": 1, "stop": 3, "count": 1}}, "out-of-range", None, "empty range"),
-        ({"noise.multiplier": {"start": 1, "stop": 1, "count": 3}}, "out-of-range", None, "empty range"),
-        ({"noise.multiplier": {"start": 1, "stop": 3}}, "out-of-range", None, "one of count and step"),
-        ({"noise.multiplier": {"start": 1, "stop": 3, "count": 2, "step": 1}}, "out-of-range", None, "one of"),
-        (
-            {"noise.multiplier": {"start": 0, "stop": 3, "count": 2, "spacing": "log"}},
-            "out-of-range",
-            None,
-            "greater than 0",
-        ),
-        (
-            {"noise.multiplier": {"start": 1, "stop": 9, "step": 1, "spacing": "log"}},
-            "out-of-range",
-            None,
-            "needs count",
-        ),
-        ({"noise.multiplier": {"start": 0, "stop": 1, "step": 1e-9}}, "out-of-range", None, "at most 1_000_000 values"),
-        ({"noise.multiplier": {"start": 1, "stp": 3, "count": 2}}, "unknown-key", None, "no such key"),
-        ([{"noise.multiplier": [1, 2], "privacy.delta": [1e-6]}], "contradiction", ("vary", 0), "equally many"),
-        ({"noise.multiplier": [1, 2], "noise": [{"multiplier": 3}]}, "contradiction", None, "varies twice"),
-        ([{"privacy.delta": [1e-6]}, {"privacy.delta": [1e-5]}], "contradiction", None, "varies twice"),
-        ([["noise.multiplier"]], "wrong-type", ("vary", 0), "a mapping of paths"),
-        ({}, "wrong-type", ("vary",), "nothing varies"),
-        (None, "wrong-type", ("vary",), "a mapping of paths"),
+        {"noise.multiplier": []},
+        {"noise.multiplier": [1, 1.0]},
+        {"noise.multiplier": 3},
+        {"noise": {"multiplier": [1]}},
+        {"noise..multiplier": [1]},
+        {"noise.multiplier": {"start": 1, "stop": 0, "step": 1}},
+        {"noise.multiplier": {"start": 1, "stop": 3, "step": 0}},
+        {"noise.multiplier": {"start": 1, "stop": 3, "count": 1}},
+        {"noise.multiplier": {"start": 1, "stop": 1, "count": 3}},
+        {"noise.multiplier": {"start": 1, "stop": 3}},
+        {"noise.multiplier": {"start": 1, "stop": 3, "count": 2, "step": 1}},
+        {"noise.multiplier": {"start": 0, "stop": 3, "count": 2, "spacing": "log"}},
+        {"noise.multiplier": {"start": 1, "stop": 9, "step": 1, "spacing": "log"}},
+        {"noise.multiplier": {"start": 0, "stop": 1, "step": 1e-9}},
+        {"noise.multiplier": {"start": 1, "stp": 3, "count": 2}},
+        [{"noise.multiplier": [1, 2], "privacy.delta": [1e-6]}],
+        {"noise.multiplier": [1, 2], "noise": [{"multiplier": 3}]},
+        [{"privacy.delta": [1e-6]}, {"privacy.delta": [1e-5]}],
+        [["noise.multiplier"]],
+        {},
+        None,
     ],
 )
-def test_what_cannot_vary_is_refused_where_it_stands(vary: Any, slug: str, path: Any, words: str) -> None:
-    problem = refused(grid(vary))
-    assert problem.slug == slug
-    assert words in problem.message
-    assert path is None or problem.path == path
+def test_what_cannot_vary_is_refused_where_it_stands(vary: Any, snapshot: Snapshot) -> None:
+    snapshot(refused(grid(vary)))
 
 
-def test_problems_have_lines(tmp_path: Path) -> None:
+def test_problems_have_lines(tmp_path: Path, snapshot: Snapshot) -> None:
     text = (
         yaml.safe_dump(document())
         + "vary:\n  noise.multiplier: [1, 2]\n  privacy.delta: {start: 1, stop: 0, step: 1}\n"
     )
     (tmp_path / "sweep.yaml").write_text(text, encoding="utf-8")
-    problem = refused(str(tmp_path / "sweep.yaml"))
-    assert problem.line == text.count("\n")
+    snapshot(refused(str(tmp_path / "sweep.yaml")))
     # A value that no cell can have is found where it stands too.
     text = text.replace("{start: 1, stop: 0, step: 1}", "[half, third]")
     (tmp_path / "sweep.yaml").write_text(text, encoding="utf-8")
-    problem = refused(str(tmp_path / "sweep.yaml"))
-    assert (problem.path_text, problem.line, problem.value) == ("privacy.delta", text.count("\n"), "half")
+    snapshot(refused(str(tmp_path / "sweep.yaml")))
 
 
 @pytest.mark.parametrize(
-    ("source", "slug", "words"),
+    "source",
     [
-        (document(), "missing-key", "nothing varies here"),
-        ({"pyaccount": 1, "kind": "sweep"}, "missing-key", "documents is required"),
-        ({"pyaccount": 1, "kind": "sweep", "documents": []}, "out-of-range", "not 0"),
-        ({"pyaccount": 1, "kind": "sweep", "documents": [3]}, "wrong-type", "the file of a document"),
-        ({"pyaccount": 1, "kind": "sweep", "documents": ["nowhere.yaml"]}, "file-not-found", "no such file"),
-        (
-            {"pyaccount": 1, "kind": "sweep", "documents": [grid({"noise.multiplier": [1]})]},
-            "wrong-type",
-            "cannot be a cell",
-        ),
-        ({"pyaccount": 1, "kind": "sweep", "documents": [{"kind": "sweep"}]}, "wrong-type", "cannot be a cell"),
-        ({"pyaccount": 1, "kind": "sweep", "documnts": [document()]}, "unknown-key", "no such key"),
-        ([], "wrong-type", "at least one document"),
-        ([3, document()], "wrong-type", "not int"),
+        document(),
+        {"pyaccount": 1, "kind": "sweep"},
+        {"pyaccount": 1, "kind": "sweep", "documents": []},
+        {"pyaccount": 1, "kind": "sweep", "documents": [3]},
+        {"pyaccount": 1, "kind": "sweep", "documents": ["nowhere.yaml"]},
+        {"pyaccount": 1, "kind": "sweep", "documents": [grid({"noise.multiplier": [1]})]},
+        {"pyaccount": 1, "kind": "sweep", "documents": [{"kind": "sweep"}]},
+        {"pyaccount": 1, "kind": "sweep", "documnts": [document()]},
+        [],
+        [3, document()],
     ],
 )
-def test_what_is_no_sweep_is_refused(source: Any, slug: str, words: str) -> None:
+def test_what_is_no_sweep_is_refused(source: Any, snapshot: Snapshot) -> None:
     if source == [3, document()]:
-        with pytest.raises(TypeError, match=words):
-            load_grid(source)
+        snapshot.raised(load_grid, source)
         return
-    problem = refused(source)
-    assert problem.slug == slug
-    assert words in problem.message
+    snapshot(refused(source))
 
 
-def test_a_document_wrong_in_every_cell_is_wrong_and_in_some_it_is_not() -> None:
+def test_a_document_wrong_in_every_cell_is_wrong_and_in_some_it_is_not(snapshot: Snapshot) -> None:
     assert refused(grid({"noise.multiplir": [1, 2]})).slug == "unknown-key"
     found = load_grid(grid({"training.iterations": [0, 10]}))
-    with pytest.raises(DocumentError, match=r"training\.iterations = 0"):
-        found.cell(0).document()
+    snapshot.raised(lambda: found.cell(0).document())
     assert found.cell(1).document().bodies[0].training.iterations == 10
 
 
@@ -190,15 +168,13 @@ def test_a_document_wrong_in_every_cell_is_wrong_and_in_some_it_is_not() -> None
         ("training.epochs", [1, 2], "training.iterations=7"),
     ],
 )
-def test_what_varies_is_not_set(path: str, values: list[Any], override: str) -> None:
-    problem = refused(grid({path: values}), overrides=[override])
-    assert "varies in this sweep" in problem.message
+def test_what_varies_is_not_set(path: str, values: list[Any], override: str, snapshot: Snapshot) -> None:
+    snapshot(refused(grid({path: values}), overrides=[override]))
 
 
-def test_certify_names_the_command_that_reads_sweeps() -> None:
+def test_certify_names_the_command_that_reads_sweeps(snapshot: Snapshot) -> None:
     for source in (grid({"noise.multiplier": [1, 2]}), {"pyaccount": 1, "kind": "sweep", "documents": [document()]}):
-        with pytest.raises(DocumentError, match="pyaccount sweep"):
-            pyaccount.load(source)
+        snapshot.raised(pyaccount.load, source)
 
 
 def test_a_grid_of_a_million_cells_takes_no_room() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.errors import DocumentError, Problem
@@ -27,197 +28,115 @@ def problems(body: dict[str, Any], adjacency: str = "zero-out", **privacy: Any) 
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "path", "slug", "words"),
+    "mechanism",
     [
-        ({"kind": "stated"}, "mechanism.epsilon", "missing-key", "needs its guarantee"),
-        ({"kind": "stated", "delta": 1e-5}, "mechanism.epsilon", "missing-key", "half of a guarantee"),
-        ({"kind": "stated", "epsilon": 1, "rho": 1}, "mechanism.rho", "contradiction", "leave rho out"),
-        ({"kind": "stated", "mu": 1, "delta": 1e-5}, "mechanism.delta", "contradiction", "delta belongs to epsilon"),
-        ({"kind": "stated", "mu": 1, "xi": 1}, "mechanism.xi", "contradiction", "xi belongs to rho"),
-        ({"kind": "stated", "guarantees": []}, "mechanism.guarantees", "out-of-range", "1"),
-        (
-            {"kind": "stated", "renyi": [{"order": 1, "epsilon": 1}]},
-            "mechanism.renyi[0].order",
-            "out-of-range",
-            "greater than 1",
-        ),
-        ({"kind": "exponential"}, "mechanism.epsilon", "missing-key", "utility_sensitivity and scale"),
-        ({"kind": "exponential", "scale": 1}, "mechanism.utility_sensitivity", "missing-key", "required"),
-        ({"kind": "exponential", "epsilon": 1, "scale": 1}, "mechanism.scale", "contradiction", "leave scale out"),
-        (
-            {"kind": "permute-and-flip", "epsilon": 1, "monotone": True},
-            "mechanism.monotone",
-            "contradiction",
-            "monotone",
-        ),
-        (
-            {"kind": "exponential", "utility_sensitivity": 1e6, "scale": 1},
-            "mechanism.scale",
-            "out-of-range",
-            "larger scale",
-        ),
-        ({"kind": "report-noisy-max", "epsilon": 1}, "mechanism.noise", "missing-key", "required"),
-        (
-            {"kind": "discrete-gaussian", "sigma": 2, "sensitivity": 1.5},
-            "mechanism.sensitivity",
-            "contradiction",
-            "whole",
-        ),
-        (
-            {"kind": "discrete-laplace", "scale": 2, "sensitivity": 1e7},
-            "mechanism.sensitivity",
-            "out-of-range",
-            "steps",
-        ),
-        ({"kind": "discrete-gaussian", "sigma": 1e6}, "mechanism.sigma", "no-valid-bound", "Continuous noise"),
-        (MIX | {"probabilities": [1]}, "mechanism.probabilities", "contradiction", "one probability for each"),
-        (MIX | {"probabilities": [0.5, 0.4]}, "mechanism.probabilities", "contradiction", "add up to 0.9"),
-        (MIX | {"sensitivities": [0, 0]}, "mechanism.sensitivities", "contradiction", "leave this phase out"),
-        (MIX | {"sensitivities": [0, -1]}, "mechanism.sensitivities[1]", "out-of-range", "at least"),
-        (MIX | {"sensitivities": 3}, "mechanism.sensitivities", "wrong-type", "a list"),
-        (MIX | {"probabilities": [0.5, "x"]}, "mechanism.probabilities[1]", "wrong-type", "number"),
-        ({"kind": "gaussian-mixture", "sigma": 1}, "mechanism.kind", "unknown-kind", "must be"),
-        ({"kind": "laplace", "scale": 0}, "mechanism.scale", "out-of-range", "at least"),
-        ({"kind": "laplace", "b": 1}, "mechanism.b", "unknown-key", "no such key"),
-        ({"kind": "sparse-vector"}, "mechanism.kind", "unknown-kind", "`mechanism: {kind: stated}`"),
-        ({"kind": "svt"}, "mechanism.kind", "unknown-kind", "sparse vector"),
-        ({"kind": "PATE"}, "mechanism.kind", "unknown-kind", "votes"),
-        ({"kind": "ddgauss"}, "mechanism.kind", "unknown-kind", "not discrete Gaussian"),
-        ({"kind": "geometric", "scale": 1}, "mechanism.kind", "unknown-kind", "must be"),
-        ("laplace", "mechanism", "wrong-type", "mapping"),
-        (
-            RR | {"empty_record": "uniform", "answers": "once"},
-            "mechanism.empty_record",
-            "contradiction",
-            "leave it out",
-        ),
+        {"kind": "stated"},
+        {"kind": "stated", "delta": 1e-5},
+        {"kind": "stated", "epsilon": 1, "rho": 1},
+        {"kind": "stated", "mu": 1, "delta": 1e-5},
+        {"kind": "stated", "mu": 1, "xi": 1},
+        {"kind": "stated", "guarantees": []},
+        {"kind": "stated", "renyi": [{"order": 1, "epsilon": 1}]},
+        {"kind": "exponential"},
+        {"kind": "exponential", "scale": 1},
+        {"kind": "exponential", "epsilon": 1, "scale": 1},
+        {"kind": "permute-and-flip", "epsilon": 1, "monotone": True},
+        {"kind": "exponential", "utility_sensitivity": 1e6, "scale": 1},
+        {"kind": "report-noisy-max", "epsilon": 1},
+        {"kind": "discrete-gaussian", "sigma": 2, "sensitivity": 1.5},
+        {"kind": "discrete-laplace", "scale": 2, "sensitivity": 1e7},
+        {"kind": "discrete-gaussian", "sigma": 1e6},
+        MIX | {"probabilities": [1]},
+        MIX | {"probabilities": [0.5, 0.4]},
+        MIX | {"sensitivities": [0, 0]},
+        MIX | {"sensitivities": [0, -1]},
+        MIX | {"sensitivities": 3},
+        MIX | {"probabilities": [0.5, "x"]},
+        {"kind": "gaussian-mixture", "sigma": 1},
+        {"kind": "laplace", "scale": 0},
+        {"kind": "laplace", "b": 1},
+        {"kind": "sparse-vector"},
+        {"kind": "svt"},
+        {"kind": "PATE"},
+        {"kind": "ddgauss"},
+        {"kind": "geometric", "scale": 1},
+        "laplace",
+        RR | {"empty_record": "uniform", "answers": "once"},
     ],
 )
-def test_what_is_wrong_with_a_mechanism(mechanism: Any, path: str, slug: str, words: str) -> None:
-    found = problems({"mechanism": mechanism})
-    assert (path, slug) in [(one.path_text, one.slug) for one in found]
-    assert any(words in one.message for one in found)
+def test_what_is_wrong_with_a_mechanism(mechanism: Any, snapshot: Snapshot) -> None:
+    snapshot(problems({"mechanism": mechanism}))
 
 
 @pytest.mark.parametrize(
-    ("body", "keywords", "path", "words"),
+    ("body", "keywords"),
     [
-        ({"mechanism": MIX}, {"group_size": 2}, "privacy.group_size", "random contributions"),
-        ({"mechanism": MIX}, {"adjacency": "replace-one"}, "privacy.adjacency", "random contributions"),
-        ({"mechanism": RR}, {"adjacency": "add-remove"}, "privacy.adjacency", "number of answers"),
-        ({"mechanism": RR, "sampler": SAMPLE}, {}, "sampler.kind", "which records were drawn"),
-        (
-            {"mechanism": RR | {"answers": "once"}, "sampler": SAMPLE},
-            {"group_size": 2},
-            "privacy.group_size",
-            "independently",
-        ),
+        ({"mechanism": MIX}, {"group_size": 2}),
+        ({"mechanism": MIX}, {"adjacency": "replace-one"}),
+        ({"mechanism": RR}, {"adjacency": "add-remove"}),
+        ({"mechanism": RR, "sampler": SAMPLE}, {}),
+        ({"mechanism": RR | {"answers": "once"}, "sampler": SAMPLE}, {"group_size": 2}),
         (
             {
                 "mechanism": {"kind": "laplace", "scale": 1},
                 "sampler": {"kind": "poisson", "sampling_probability": {"max": 0.1}},
             },
             {"adjacency": "replace-one"},
-            "sampler.sampling_probability",
-            "one probability for all records",
         ),
         (
             {"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 1, "monotone": True}},
             {"adjacency": "replace-one"},
-            "mechanism.monotone",
-            "not monotone",
         ),
-        (
-            {"mechanism": {"kind": "stated", "renyi": [{"order": 2, "epsilon": 0.1}]}},
-            {"group_size": 2},
-            "privacy.group_size",
-            "say nothing about groups",
-        ),
-        ({"mechanism": {"kind": "gaussian", "sigma": 1}}, {"delta": 0}, "privacy.delta", "no ε holds at δ = 0"),
+        ({"mechanism": {"kind": "stated", "renyi": [{"order": 2, "epsilon": 0.1}]}}, {"group_size": 2}),
+        ({"mechanism": {"kind": "gaussian", "sigma": 1}}, {"delta": 0}),
         (
             {"phases": [{"select": {"kind": "geometric", "stopping_probability": 0.5}, "phases": [{"mechanism": RR}]}]},
             {"delta": 0},
-            "privacy.delta",
-            "phases[0].select",
         ),
     ],
 )
-def test_what_no_theorem_covers(body: dict[str, Any], keywords: dict[str, Any], path: str, words: str) -> None:
-    found = problems(body, **keywords)
-    assert [one.path_text for one in found] == [path]
-    assert words in found[0].message
+def test_what_no_theorem_covers(body: dict[str, Any], keywords: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot(problems(body, **keywords))
 
 
 @pytest.mark.parametrize(
-    ("body", "path", "slug", "words"),
+    "body",
     [
-        ({"mechanism": RR, "noise": {"multiplier": 1}}, "noise", "contradiction", "takes the place of"),
-        (
-            {"phases": [{"mechanism": RR, "training": {"iterations": 1}}]},
-            "phases[0].training",
-            "contradiction",
-            "two phases",
-        ),
-        ({"mechanism": RR, "phases": [TRAINING]}, "mechanism", "contradiction", "move it into a phase"),
-        ({"mechanism": RR, "sampler": {"kind": "fixed-size"}}, "sampler.kind", "unknown-kind", "must be poisson"),
-        ({"mechanism": RR, "sampler": {"kind": "poisson"}}, "sampler.sampling_probability", "missing-key", "required"),
-        ({"phases": [{"phases": [TRAINING]}]}, "phases[0].sampler", "missing-key", "required"),
-        ({"phases": [{"sampler": SAMPLE, "phases": []}]}, "phases[0].phases", "out-of-range", "1"),
-        (
-            {"phases": [{"select": {"kind": "fixed"}, "phases": [TRAINING]}]},
-            "phases[0].select.kind",
-            "unknown-kind",
-            "their composition",
-        ),
-        (
-            {
-                "phases": [
-                    {
-                        "select": {"kind": "negative-binomial", "shape": -1, "stopping_probability": 0.1},
-                        "phases": [TRAINING],
-                    }
-                ]
-            },
-            "phases[0].select.shape",
-            "out-of-range",
-            "greater than -1",
-        ),
-        (
-            {"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": {"kind": "stated", "delta": 0.1}}]}]},
-            "phases[0].phases[0].mechanism.epsilon",
-            "missing-key",
-            "half of a guarantee",
-        ),
-        (
-            {"phases": [{"sampler": SAMPLE, "phases": [TRAINING | {"noise": {"multiplier": -1}}]}]},
-            "phases[0].phases[0].noise.multiplier",
-            "out-of-range",
-            "at least",
-        ),
+        {"mechanism": RR, "noise": {"multiplier": 1}},
+        {"phases": [{"mechanism": RR, "training": {"iterations": 1}}]},
+        {"mechanism": RR, "phases": [TRAINING]},
+        {"mechanism": RR, "sampler": {"kind": "fixed-size"}},
+        {"mechanism": RR, "sampler": {"kind": "poisson"}},
+        {"phases": [{"phases": [TRAINING]}]},
+        {"phases": [{"sampler": SAMPLE, "phases": []}]},
+        {"phases": [{"select": {"kind": "fixed"}, "phases": [TRAINING]}]},
+        {
+            "phases": [
+                {
+                    "select": {"kind": "negative-binomial", "shape": -1, "stopping_probability": 0.1},
+                    "phases": [TRAINING],
+                }
+            ]
+        },
+        {"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": {"kind": "stated", "delta": 0.1}}]}]},
+        {"phases": [{"sampler": SAMPLE, "phases": [TRAINING | {"noise": {"multiplier": -1}}]}]},
     ],
 )
-def test_what_is_wrong_with_a_phase(body: dict[str, Any], path: str, slug: str, words: str) -> None:
-    found = problems(body)
-    assert (path, slug) in [(one.path_text, one.slug) for one in found]
-    assert any(words in one.message for one in found)
+def test_what_is_wrong_with_a_phase(body: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot(problems(body))
 
 
-def test_answers_of_every_record_are_no_phase_on_a_sample() -> None:
+def test_answers_of_every_record_are_no_phase_on_a_sample(snapshot: Snapshot) -> None:
     """They show who was drawn, beside a sampler of their own and inside of a sampled phase."""
-    (found,) = problems({"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": RR}, TRAINING]}]})
-    assert "which records were drawn" in found.message
+    snapshot(problems({"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": RR}, TRAINING]}]}))
     assert problems({"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": RR | {"answers": "once"}}]}]}) == []
     clients = {"phases": [{"sampler": SAMPLE | {"draws": "clients"}, "phases": [{"mechanism": RR}]}]}
     assert problems(clients) == []
     assert [one.path_text for one in problems(clients, adjacency="add-remove")] == ["privacy.adjacency"]
 
 
-def test_a_document_describes_something() -> None:
-    (found,) = problems({})
-    assert (
-        found.message
-        == "the document describes no mechanism: give training, sampler and noise, or mechanism, or phases"
-    )
+def test_a_document_describes_something(snapshot: Snapshot) -> None:
+    snapshot(problems({}))
 
 
 def test_a_blank_inside_of_a_sampled_phase_is_solved() -> None:

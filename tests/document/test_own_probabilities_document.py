@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from plain_documents import doc
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.errors import DocumentError, Problem
@@ -58,117 +59,55 @@ def test_a_document_is_equal_to_its_mapping() -> None:
     assert one != document({"max": 1})
 
 
-MISTAKES: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
-    "no section between": ({"a": 0.1, "b": 0.2}, {}, "wrong-type", "training.sampling_probability", "strata: {name:"),
-    "another word for the largest": (
-        {"maximum": 0.1},
-        {},
-        "wrong-type",
-        "training.sampling_probability",
-        "write the largest probability as `{max: probability}`, or probabilities of strata",
-    ),
-    "misspelt strata": (
-        {"stratum": {"a": 0.1}},
-        {},
-        "unknown-key",
-        "training.sampling_probability.stratum",
-        "its keys are max, strata",
-    ),
-    "both": (
-        {"max": 0.2, "strata": {"a": 0.1}},
-        {},
-        "contradiction",
-        "training.sampling_probability.max",
-        "leave one of the two out",
-    ),
-    "a schedule too": (
-        {"strata": {"a": 0.1}, "schedule": [0.1] * 10},
-        {},
-        "contradiction",
-        "training.sampling_probability",
-        "schedule and strata cannot be combined",
-    ),
-    "not a probability": (
-        {"strata": {"a": 0.1, "b": 1.5}},
-        {},
-        "out-of-range",
-        "training.sampling_probability.strata.b",
-        "greater than 0 and at most 1",
-    ),
-    "a name that is none": (
-        {"strata": {" ": 0.1}},
-        {},
-        "out-of-range",
-        "training.sampling_probability.strata",
-        "the name of a stratum",
-    ),
-    "no strata": ({"strata": {}}, {}, "out-of-range", "training.sampling_probability.strata", "must be a mapping with"),
-    "a list": ({"strata": [0.1]}, {}, "wrong-type", "training.sampling_probability.strata", "must be a mapping with"),
-    "another key": ({"max": 0.1, "mean": 0.05}, {}, "unknown-key", "training.sampling_probability.mean", ""),
-    "a batch size": (
-        {"max": 0.1},
-        {"training": {"iterations": 10, "dataset_size": 100, "expected_batch_size": 10}},
-        "contradiction",
-        "training.expected_batch_size",
-        "leave this out",
-    ),
-    "a rate": (
-        {"strata": {"a": 0.1}},
-        {"training": {"iterations": 10, "participation_rate": 0.1}},
-        "contradiction",
-        "training.participation_rate",
-        "sampling_probability has strata",
-    ),
-    "epochs": (
-        {"max": 0.1},
-        {"training": {"epochs": 3, "dataset_size": 100}},
-        "contradiction",
-        "training.epochs",
-        "give iterations instead",
-    ),
+MISTAKES: dict[str, Any] = {
+    "no section between": ({"a": 0.1, "b": 0.2}, {}),
+    "another word for the largest": ({"maximum": 0.1}, {}),
+    "misspelt strata": ({"stratum": {"a": 0.1}}, {}),
+    "both": ({"max": 0.2, "strata": {"a": 0.1}}, {}),
+    "a schedule too": ({"strata": {"a": 0.1}, "schedule": [0.1] * 10}, {}),
+    "not a probability": ({"strata": {"a": 0.1, "b": 1.5}}, {}),
+    "a name that is none": ({"strata": {" ": 0.1}}, {}),
+    "no strata": ({"strata": {}}, {}),
+    "a list": ({"strata": [0.1]}, {}),
+    "another key": ({"max": 0.1, "mean": 0.05}, {}),
+    "a batch size": ({"max": 0.1}, {"training": {"iterations": 10, "dataset_size": 100, "expected_batch_size": 10}}),
+    "a rate": ({"strata": {"a": 0.1}}, {"training": {"iterations": 10, "participation_rate": 0.1}}),
+    "epochs": ({"max": 0.1}, {"training": {"epochs": 3, "dataset_size": 100}}),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(mistake: str) -> None:
-    probability, sections, slug, path, words = MISTAKES[mistake]
-    (problem,) = problems(probability, **sections)
-    assert (problem.slug, problem.path_text) == (slug, path)
-    assert words in problem.message
+def test_mistakes(mistake: str, snapshot: Snapshot) -> None:
+    probability, sections = MISTAKES[mistake]
+    snapshot(problems(probability, **sections))
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    "written",
     [
-        ({"maximum": 0.1}, "{max: 0.1}"),
-        ({"largest": 0.1}, "{max: 0.1}"),
-        ({"rare": 0.1}, None),
-        ({"starta": {"a": 0.1}}, "strata"),
+        {"maximum": 0.1},
+        {"largest": 0.1},
+        {"rare": 0.1},
+        {"starta": {"a": 0.1}},
     ],
 )
-def test_a_single_key_is_taken_for_what_it_resembles(written: dict[str, Any], meant: str | None) -> None:
-    (problem,) = problems(written)
-    assert problem.suggestion == meant
+def test_a_single_key_is_taken_for_what_it_resembles(written: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot(problems(written))
 
 
-def test_an_empty_mapping_beside_a_mechanism() -> None:
+def test_an_empty_mapping_beside_a_mechanism(snapshot: Snapshot) -> None:
     stated = doc(
         "name=own-probabilities adjacency=add-remove epsilon=8",
         mechanism={"kind": "laplace", "scale": 1},
         sampler={"kind": "poisson", "sampling_probability": {}},
     )
-    with pytest.raises(DocumentError, match="give max, or strata"):
-        pyaccount.load(stated)
+    snapshot.raised(pyaccount.load, stated)
     stated["sampler"] = {"kind": "poisson", "sampling_probability": {"schedule": [0.1]}}
-    with pytest.raises(DocumentError, match="unknown-key"):
-        pyaccount.load(stated)
+    snapshot.raised(pyaccount.load, stated)
 
 
 @pytest.mark.parametrize(
     "kind", ["weighted", "class-weights", "class_weights", "stratified", "strata", "WeightedRandomSampler"]
 )
-def test_weights_are_refused_with_what_to_write(kind: str) -> None:
-    (problem,) = problems(0.1, sampler={"kind": kind})
-    assert problem.slug == "unknown-kind"
-    assert "`sampling_probability: {max: …}`" in problem.message
-    assert "weight the losses" in problem.message
+def test_weights_are_refused_with_what_to_write(kind: str, snapshot: Snapshot) -> None:
+    snapshot(problems(0.1, sampler={"kind": kind}))

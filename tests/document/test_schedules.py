@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from plain_documents import sections
 from scheduled_documents import SAMPLED, body, document, head
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.naming import named_files
@@ -56,30 +57,27 @@ def test_lengths_that_differ_are_said_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("multiplier", "expected"),
+    "multiplier",
     [
-        ({"schedule": [1, 0, 2]}, [("out-of-range", "noise.multiplier.schedule[1]")]),
-        (
-            {"schedule": [1, -2, "x"]},
-            [("out-of-range", "noise.multiplier.schedule[1]"), ("wrong-type", "noise.multiplier.schedule[2]")],
-        ),
-        ({"schedule": []}, [("wrong-type", "noise.multiplier.schedule")]),
-        ({"schedule": 3}, [("wrong-type", "noise.multiplier.schedule")]),
-        ({"schedule": ["solve", 1, 1]}, [("wrong-type", "noise.multiplier.schedule[0]")]),
-        ({"schedule": {"start": 0, "decay": 1}}, [("out-of-range", "noise.multiplier.schedule.start")]),
-        ({"schedule": {"start": 1e-9, "decay": 1}}, [("out-of-range", "noise.multiplier.schedule.start")]),
-        ({"schedule": {"start": 1, "decay": 0}}, [("out-of-range", "noise.multiplier.schedule.decay")]),
-        ({"schedule": {"start": 1}}, [("missing-key", "noise.multiplier.schedule.decay")]),
-        ({"schedule": {"start": 1, "decay": 1, "evry": 2}}, [("unknown-key", "noise.multiplier.schedule.evry")]),
-        ({"schedule": {"file": "a.csv", "column": -1}}, [("out-of-range", "noise.multiplier.schedule.column")]),
-        ({"schedule": {"file": "a.csv", "column": True}}, [("wrong-type", "noise.multiplier.schedule.column")]),
-        ({"schedule": [1, 1, 1], "scale": 0}, [("out-of-range", "noise.multiplier.scale")]),
-        ({"scale": 2}, [("missing-key", "noise.multiplier.schedule")]),
-        ({"schedule": [1, 1, 1], "scale": "solve"}, [("several-blanks", "noise.multiplier.scale")]),
+        {"schedule": [1, 0, 2]},
+        {"schedule": [1, -2, "x"]},
+        {"schedule": []},
+        {"schedule": 3},
+        {"schedule": ["solve", 1, 1]},
+        {"schedule": {"start": 0, "decay": 1}},
+        {"schedule": {"start": 1e-9, "decay": 1}},
+        {"schedule": {"start": 1, "decay": 0}},
+        {"schedule": {"start": 1}},
+        {"schedule": {"start": 1, "decay": 1, "evry": 2}},
+        {"schedule": {"file": "a.csv", "column": -1}},
+        {"schedule": {"file": "a.csv", "column": True}},
+        {"schedule": [1, 1, 1], "scale": 0},
+        {"scale": 2},
+        {"schedule": [1, 1, 1], "scale": "solve"},
     ],
 )
-def test_one_wrong_schedule(multiplier: Any, expected: list[tuple[str, str]]) -> None:
-    assert problems({**head(), **body(POISSON, 3, multiplier)}) == expected
+def test_one_wrong_schedule(multiplier: Any, snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.compile, {**head(), **body(POISSON, 3, multiplier)})
 
 
 def test_a_value_that_leaves_the_range_is_named_with_its_round() -> None:
@@ -176,7 +174,7 @@ def test_one_factor_for_several_phases() -> None:
     assert "noise: {scale: solve}" in message(both)
 
 
-def test_files_of_schedules_are_named_and_confined(tmp_path: Path) -> None:
+def test_files_of_schedules_are_named_and_confined(tmp_path: Path, snapshot: Snapshot) -> None:
     (tmp_path / "inside").mkdir()
     for place in (tmp_path, tmp_path / "inside"):
         (place / "sigmas.csv").write_text("1\n2\n", encoding="utf-8")
@@ -185,10 +183,7 @@ def test_files_of_schedules_are_named_and_confined(tmp_path: Path) -> None:
     assert named_files(loaded) == [tmp_path / "inside" / "sigmas.csv"]
     assert pyaccount.compile(loaded)
     outside = document("poisson", {"file": "../sigmas.csv"}, 2)
-    with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.load(outside, folders=[tmp_path / "inside"])
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text) == ("outside-folder", "noise.multiplier.schedule.file")
+    snapshot.raised(lambda: pyaccount.load(outside, folders=[tmp_path / "inside"]))
 
 
 def test_a_factor_of_phases_is_solved_only_where_rounds_compose() -> None:
@@ -217,10 +212,10 @@ def test_a_factor_needs_a_training_run() -> None:
     assert problems({**head(), **release, "noise": {"scale": 2}}) == [("contradiction", "noise")]
 
 
-def test_files_of_schedules_inside_of_phases_are_confined(tmp_path: Path) -> None:
+def test_files_of_schedules_inside_of_phases_are_confined(tmp_path: Path, snapshot: Snapshot) -> None:
     inside = body(POISSON, 2, {"schedule": {"file": "../sigmas.csv"}})
     phases = [{"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [inside]}]
-    with pytest.raises(pyaccount.DocumentError) as caught:
+    with snapshot.raises(pyaccount.DocumentError) as caught:
         pyaccount.load({**head(), "phases": phases}, folders=[tmp_path])
     (problem,) = caught.value.problems
     path = "phases[0].phases[0].noise.multiplier.schedule.file"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from plain_documents import document
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -67,20 +68,15 @@ def test_runs_of_approximate_guarantees_add_up() -> None:
     assert pyaccount.certify(ten).epsilon == pytest.approx(pyaccount.certify(one).epsilon, rel=1e-5)
 
 
-def test_where_an_exception_has_no_bound() -> None:
+def test_where_an_exception_has_no_bound(snapshot: Snapshot) -> None:
     source = stated(rho=0.2, delta=4e-6)
-    with pytest.raises(DocumentError, match=r"no ε is finite below δ = 4e-6"):
-        pyaccount.certify(source | {"privacy": source["privacy"] | {"delta": 1e-6}})
-    with pytest.raises(DocumentError, match=r"privacy.group_size = 2"):
-        pyaccount.certify(source | {"privacy": source["privacy"] | {"group_size": 2}})
+    snapshot.raised(lambda: pyaccount.certify(source | {"privacy": source["privacy"] | {"delta": 1e-6}}))
+    snapshot.raised(lambda: pyaccount.certify(source | {"privacy": source["privacy"] | {"group_size": 2}}))
     other = stated(rho=0.2, delta=4e-6, adjacency="add-remove")
-    with pytest.raises(DocumentError, match=r"a δ beside ρ"):
-        pyaccount.certify(other | {"privacy": other["privacy"] | {"adjacency": "replace-one"}})
+    snapshot.raised(lambda: pyaccount.certify(other | {"privacy": other["privacy"] | {"adjacency": "replace-one"}}))
     # Divergences of the exception are infinite.
-    with pytest.raises(DocumentError, match="with a δ above 0 its divergences may be infinite"):
-        filter_of({"renyi": [{"order": 2, "epsilon": 1}]}).cost(pyaccount.load(source))
-    with pytest.raises(DocumentError, match="no bound is implemented"):
-        filter_of({"rho": 1}).cost(pyaccount.load(source))
+    snapshot.raised(lambda: filter_of({"renyi": [{"order": 2, "epsilon": 1}]}).cost(pyaccount.load(source)))
+    snapshot.raised(lambda: filter_of({"rho": 1}).cost(pyaccount.load(source)))
 
 
 @pytest.mark.parametrize("key", ["num_microbatches", "microbatches"])
@@ -93,10 +89,8 @@ def test_a_clipped_mean_of_a_micro_batch_counts_half(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["local_epochs", "local_steps", "fraction_fit", "clients_per_round", "num_clients", "num_server_rounds"]
 )
-def test_federated_words_lead_to_clients(key: str) -> None:
-    said = hints(document(**{f"training__{key}": 3}))
-    assert "draws: clients" in said
-    assert "did you mean" not in said
+def test_federated_words_lead_to_clients(key: str, snapshot: Snapshot) -> None:
+    snapshot(hints(document(**{f"training__{key}": 3})))
 
 
 def test_a_certificate_is_true_if_its_claim_holds() -> None:

@@ -12,10 +12,10 @@ import mpmath as mp
 import pytest
 from oracle import decreasing_root, gaussian_epsilon
 from plain_documents import document, one_step
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.errors import DocumentError, DomainError, NumericsError
 from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, points_between
 from pyaccount.plan.compiling import compile_document
@@ -178,36 +178,26 @@ def test_laplace_releases_beside_gaussian_ones_are_answered_at_every_delta(blank
 
 
 @pytest.mark.parametrize(
-    ("source", "where"),
+    "source",
     [
-        (one_step(1.0, privacy__epsilon="solve", privacy__delta=0), "noise"),
-        (phases(phase(20, LAPLACE), phase(1, GAUSSIAN)), r"phases\[1\].noise"),
-        (
-            document(
-                privacy={"adjacency": "zero-out", "epsilon": 1, "delta": 0},
-                training={"participation_rate": 0.05, "iterations": 40},
-                sampler={"kind": "b-min-sep", "min_separation": 4},
-                noise={"multiplier": "solve"},
-            ),
-            "noise",
+        one_step(1.0, privacy__epsilon="solve", privacy__delta=0),
+        phases(phase(20, LAPLACE), phase(1, GAUSSIAN)),
+        document(
+            privacy={"adjacency": "zero-out", "epsilon": 1, "delta": 0},
+            training={"participation_rate": 0.05, "iterations": 40},
+            sampler={"kind": "b-min-sep", "min_separation": 4},
+            noise={"multiplier": "solve"},
         ),
     ],
 )
-def test_an_unbounded_loss_is_refused_at_delta_zero(source: dict[str, Any], where: str) -> None:
-    with pytest.raises(
-        DocumentError, match=f"no ε holds at δ = 0: the privacy loss of {where} \\(gaussian\\) is unbounded"
-    ) as caught:
-        pyaccount.load(source)
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path) == ("out-of-range", ("privacy", "delta"))
+def test_an_unbounded_loss_is_refused_at_delta_zero(source: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.load, source)
 
 
-def test_delta_zero_is_asked_where_losses_are_bounded_alone() -> None:
+def test_delta_zero_is_asked_where_losses_are_bounded_alone(snapshot: Snapshot) -> None:
     bounds = compile_document(pyaccount.load(one_step(1.0, privacy__epsilon=1))).at().bounds()
-    with pytest.raises(NumericsError, match="no ε holds at δ = 0"):
-        Engine().ask(bounds, Question(None, 0.0, 1e-3))
-    with pytest.raises(DomainError, match="at least 1e-280"):
-        pyaccount.certify(one_step(1.0, privacy__epsilon=1)).profile.epsilon(0.0)
+    snapshot.raised(lambda: Engine().ask(bounds, Question(None, 0.0, 1e-3)))
+    snapshot.raised(lambda: pyaccount.certify(one_step(1.0, privacy__epsilon=1)).profile.epsilon(0.0))
     assert pyaccount.certify(releases(20, 10)).profile.epsilon(0) == (2.0, 2.0)
 
 
@@ -226,7 +216,7 @@ def test_gates_reports_and_recomputation_read_delta_zero(tmp_path: Path) -> None
     assert pyaccount.compare([releases(20, 10)]).rows[0].delta == 0.0
 
 
-def test_an_accountant_may_have_a_budget_without_delta() -> None:
+def test_an_accountant_may_have_a_budget_without_delta(snapshot: Snapshot) -> None:
     accountant = pyaccount.Accountant(adjacency="add-remove", delta=0, epsilon=2)
     accountant.step(19, noise="laplace", sampler="none", noise_multiplier=10)
     assert accountant.epsilon_spent() == 1.9
@@ -234,8 +224,7 @@ def test_an_accountant_may_have_a_budget_without_delta() -> None:
     assert not accountant.would_exceed(1)
     assert accountant.would_exceed(2)
     assert accountant.epsilon_spent(1e-6) < 1.9
-    with pytest.raises(DocumentError, match="no ε holds at δ = 0"):
-        accountant.step(noise_multiplier=5, sampler="none")
+    snapshot.raised(accountant.step, noise_multiplier=5, sampler="none")
     assert accountant.steps == 19
 
 

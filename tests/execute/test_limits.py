@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from places import EXAMPLES
 from plain_documents import doc
+from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import _core, cli
@@ -168,13 +169,12 @@ def test_the_documents_limit_is_named_with_its_place(tmp_path: Path, capsys: pyt
 
 
 def test_the_option_of_verify_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: Callable[[int], Questions]
+    tmp_path: Path, ending: Callable[[int], Questions], run: Run, snapshot: Snapshot
 ) -> None:
     target = tmp_path / "cert.json"
     pyaccount.certify(CLAIM).save(target)
     ending(0)
-    assert cli.run(["verify", str(target), "--time-limit", "20 min"]) == cli.STOPPED
-    assert "1200 s, set by --time-limit (checking the claim, after 0 compositions" in capsys.readouterr().err
+    snapshot(run("verify", target, "--time-limit", "20 min"))
     with pytest.raises(pyaccount.LimitError) as caught:
         pyaccount.verify(target, time_limit=30)
     assert caught.value.limit == TimeLimit(30.0, "time_limit=")

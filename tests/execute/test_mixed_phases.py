@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plain_documents import doc, sections
 from scipy.stats import norm
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import cli
@@ -175,9 +176,9 @@ def test_without_randomness_the_fallback_keeps_the_amplification_of_the_others()
     assert expected == pytest.approx(delta, rel=1e-3)
 
 
-def test_composed_phases_that_miss_the_target_alone_are_infeasible() -> None:
+def test_composed_phases_that_miss_the_target_alone_are_infeasible(snapshot: Snapshot) -> None:
     privacy = {"adjacency": "zero-out", "epsilon": 0.5, "delta": 1e-6}
-    with pytest.raises(DocumentError, match="no σ reaches the target"):
+    with snapshot.raises(DocumentError):
         pyaccount.certify(document(body(SAMPLED, 0.05, 10, "solve"), body(POISSON, 0.1, 100, 1.0), privacy=privacy))
 
 
@@ -215,33 +216,26 @@ USERS = sections(
     "sampling_probability=0.01 iterations=8 sampler=user-b-min-sep records_per_user=2 attribution=single",
     "min_separation=4 multiplier=1.0",
 )
-REFUSED: list[tuple[list[dict[str, Any]], dict[str, Any], str, str]] = [
-    ([USERS, body(POISSON, 0.1, 10, 1.0)], {}, "phases[1].sampler.kind", "protects users"),
-    ([LAPLACE, USERS], {}, "phases[0].sampler.kind", "protects users"),
+REFUSED: list[Any] = [
+    ([USERS, body(POISSON, 0.1, 10, 1.0)], {}),
+    ([LAPLACE, USERS], {}),
     (
         [body(SAMPLED, 0.1, 10, 1.0), LAPLACE],
         {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3, "group_size": 2}},
-        "privacy.group_size",
-        "user-b-min-sep",
     ),
-    ([body(SAMPLED, 0.1, 10, 1.0), LAPLACE], {"accounting": {"method": "pld"}}, "accounting.method", "no privacy loss"),
+    ([body(SAMPLED, 0.1, 10, 1.0), LAPLACE], {"accounting": {"method": "pld"}}),
     (
         [body(SAMPLED, 0.1, 10, 1.0), body(POISSON, 0.1, "solve", 1.0)],
         {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3}},
-        "phases[1].training.iterations",
-        "a sampled analysis can solve only for",
     ),
 ]
 
 
-@pytest.mark.parametrize(("phases", "changes", "path", "words"), REFUSED, ids=[path for *_, path, _ in REFUSED])
+@pytest.mark.parametrize(("phases", "changes"), REFUSED)
 def test_what_has_no_valid_composition_is_refused(
-    phases: list[dict[str, Any]], changes: dict[str, Any], path: str, words: str
+    phases: list[dict[str, Any]], changes: dict[str, Any], snapshot: Snapshot
 ) -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.compile(document(*phases, **changes))
-    assert [problem.path_text for problem in caught.value.problems] == [path]
-    assert words in caught.value.problems[0].message
+    snapshot.raised(lambda: pyaccount.compile(document(*phases, **changes)))
 
 
 def test_users_stand_beside_users() -> None:

@@ -13,6 +13,7 @@ from log_sums import logsumexp
 from made import sampled
 from plain_documents import doc
 from sampled_tools import lower_toeplitz, renewal_law
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
@@ -334,7 +335,7 @@ def test_the_order_is_the_best_one_where_chains_are_small() -> None:
     assert found.proposal.replicas.order == min(bounds, key=lambda order: bounds[order]) > 10
 
 
-def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
+def test_orders_are_chosen_once_and_only_where_there_is_a_chain(snapshot: Snapshot) -> None:
     mechanism, one = made(*SMALL[0]), sampler()
     estimates = {side: Estimator(one).at(mechanism, side, 3.0) for side in mechanism.directions}
     claim = Claim(mechanism, 1.0, 3.0, 1.05 * estimates["remove"].value, 25.0)
@@ -352,13 +353,11 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     )
     for core in others:
         assert core.added_bounds(-1.0, [1.0]) is None
-    with pytest.raises(NumericsError, match="no chain"):
-        others[-1].bounds("remove", 0.1, 2.0, 1.0, order=2)
+    snapshot.raised(lambda: others[-1].bounds("remove", 0.1, 2.0, 1.0, order=2))
     # The bounds of one run say nothing about an added record, or about two runs.
     assert record.bounds("add", 0.1, 2.0, 1.0, order=2)[0] == math.inf
     assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, [1.0]) is None
-    with pytest.raises(NumericsError, match="range"):
-        made(50, 2, 0.1, True, [60.0, 1.0]).core.bounds("remove", 0.1, 5.0, 1.0, order=5)
+    snapshot.raised(lambda: made(50, 2, 0.1, True, [60.0, 1.0]).core.bounds("remove", 0.1, 5.0, 1.0, order=5))
 
 
 def test_a_certificate_says_which_power_was_sampled() -> None:

@@ -13,9 +13,9 @@ from gate_tools import save
 from plain_documents import doc, sections, with_changes
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount.errors import DocumentError
 from pyaccount.execute.sampling.renyi import _crossing
 from pyaccount.risk.polynomials import MomentPolynomial
 
@@ -146,34 +146,25 @@ def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        ({"sampler": {"kind": "poisson"}, "matrix": {"kind": "identity"}}, "compose"),
-        (
-            {"sampler": {"kind": "balls-in-bins"}, "training": {"iterations": 4, "participation_rate": 0.25}},
-            "one phase of b-min-sep",
-        ),
-        ({"privacy": {"adjacency": "replace-one", "epsilon": 2, "delta": "solve"}}, "replaced records"),
-        ({"accounting": {"method": "renyi", "verification": "fixed-sample"}}, "leave verification out"),
-        (
-            sections(
-                "dataset_size=200 sampling_probability=0.1 iterations=4 sampler=b-min-sep min_separation=2 truncate_to=20"
-            ),
-            "often truncated",
+        {"sampler": {"kind": "poisson"}, "matrix": {"kind": "identity"}},
+        {"sampler": {"kind": "balls-in-bins"}, "training": {"iterations": 4, "participation_rate": 0.25}},
+        {"privacy": {"adjacency": "replace-one", "epsilon": 2, "delta": "solve"}},
+        {"accounting": {"method": "renyi", "verification": "fixed-sample"}},
+        sections(
+            "dataset_size=200 sampling_probability=0.1 iterations=4 sampler=b-min-sep min_separation=2 truncate_to=20"
         ),
     ],
     ids=["poisson", "balls in bins", "replaced", "fixed sample", "truncated"],
 )
-def test_what_has_no_moments_is_refused_at_its_place(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(DocumentError) as found:
-        pyaccount.certify(document(**changes), threads=1)
-    assert words in str(found.value)
-    assert "accounting" in str(found.value)
+def test_what_has_no_moments_is_refused_at_its_place(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.certify(document(**changes), threads=1))
 
 
-def test_claims_that_no_moment_proves_are_said_to_be_so() -> None:
+def test_claims_that_no_moment_proves_are_said_to_be_so(snapshot: Snapshot) -> None:
     # W_m is at least c_m e^{−(m−1)ε} at any σ: about 1/(em) here.
-    with pytest.raises(pyaccount.NumericsError, match="no moment of an order up to 64"):
+    with snapshot.raises(pyaccount.NumericsError):
         pyaccount.certify(
             document(privacy={"adjacency": "zero-out", "epsilon": 1e-3, "delta": 1e-5}, noise__multiplier="solve")
         )

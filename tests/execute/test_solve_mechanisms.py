@@ -8,6 +8,7 @@ from typing import Any
 import mpmath as mp
 import pytest
 from plain_documents import sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -128,38 +129,22 @@ def test_plans_and_pages_name_the_blank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phases", "path", "slug", "words"),
+    "phases",
     [
-        (
-            [{"mechanism": {"kind": "discrete-gaussian", "sigma": "solve"}}],
-            "phases[0].mechanism.sigma", "wrong-type", "it is not proven that more of it is always more private",
-        ),
-        (
-            [{"mechanism": {"kind": "laplace", "scale": "solve"}}, {"mechanism": {"kind": "laplace", "scale": "solve"}}],
-            "phases[1].mechanism.scale", "several-blanks", "at most one blank",
-        ),
-        (
-            [
+        [{"mechanism": {"kind": "discrete-gaussian", "sigma": "solve"}}],
+        [{"mechanism": {"kind": "laplace", "scale": "solve"}}, {"mechanism": {"kind": "laplace", "scale": "solve"}}],
+        [
                 {"mechanism": {"kind": "stated", "epsilon": 2}},
                 {"mechanism": {"kind": "gaussian", "sigma": "solve"}},
             ],
-            "phases[1].mechanism.sigma", "target-infeasible", "without this phase ε is",
-        ),
-        (
-            [
+        [
                 sections(participation_rate=0.01, iterations=20, sampler="b-min-sep", min_separation=4, multiplier=4),
                 {"mechanism": {"kind": "laplace", "scale": "solve"}},
             ],
-            "phases[1].mechanism.scale", "no-valid-bound", "solve only for noise.multiplier",
-        ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_solved_is_told_at_its_place(
-    phases: list[dict[str, Any]], path: str, slug: str, words: str
-) -> None:
-    with pytest.raises(DocumentError) as raised:
+def test_what_cannot_be_solved_is_told_at_its_place(phases: list[dict[str, Any]], snapshot: Snapshot) -> None:
+    with snapshot.raises(DocumentError) as raised:
         pyaccount.certify(document(*phases))
     (problem,) = raised.value.problems
-    assert (problem.path_text, problem.slug) == (path, slug)
-    assert words in problem.message
     assert "noise: {scale: solve}" not in problem.message

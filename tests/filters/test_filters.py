@@ -11,10 +11,11 @@ import oracle
 import pytest
 from filter_samples import entry, gaussian, mechanism, poisson
 from plain_documents import doc
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import DocumentError
-from pyaccount.errors import CertificateError, DomainError, Problem
+from pyaccount.errors import Problem
 from pyaccount.filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter, filter_of
 from pyaccount.filters.sums import fits, left_down, sum_up
 from pyaccount.profiles import GuaranteesProfile
@@ -142,7 +143,7 @@ def test_both_directions_are_bounded_where_they_differ() -> None:
         assert rule.cost(pyaccount.load(document)) == (pytest.approx(expected, rel=1e-9),)
 
 
-def test_what_has_no_bound_is_refused_with_what_to_do() -> None:
+def test_what_has_no_bound_is_refused_with_what_to_do(snapshot: Snapshot) -> None:
     approximate = mechanism(kind="stated", epsilon=1.0, delta=1e-6)
     for problem in (
         *refused(GAUSSIAN, poisson(1.0, 0.01), approximate, mechanism(kind="stated", rho=0.1)),
@@ -159,10 +160,8 @@ def test_what_has_no_bound_is_refused_with_what_to_do() -> None:
         sampler={"kind": "b-min-sep", "min_separation": 4},
         noise={"multiplier": 2.0},
     )
-    (problem,) = refused(RENYI, spaced)
-    assert "b-min-sep sampling" in problem.message
-    (problem,) = refused(BASIC, spaced)
-    assert (problem.slug, problem.path_text) == ("uncertified", "sampler.kind")
+    snapshot(refused(RENYI, spaced))
+    snapshot(refused(BASIC, spaced))
     blank = pyaccount.load({**gaussian(2.0).to_mapping(), "noise": {"multiplier": "solve"}, "privacy": {
         "adjacency": "add-remove", "epsilon": 1, "delta": 1e-5}})  # fmt: skip
     for rule in ALL:
@@ -170,15 +169,13 @@ def test_what_has_no_bound_is_refused_with_what_to_do() -> None:
         assert (problem.slug, problem.path_text) == ("unfilled-blank", "noise.multiplier")
 
 
-def test_a_guarantee_that_may_be_false_enters_no_filter() -> None:
+def test_a_guarantee_that_may_be_false_enters_no_filter(snapshot: Snapshot) -> None:
     uncertain = mechanism(kind="stated", epsilon=0.5, failure_probability=1e-6)
     for rule in ALL:
-        (problem,) = refused(rule, uncertain)
-        assert problem.slug == "no-valid-bound"
-        assert "false with probability 1e-6" in problem.message
+        snapshot(refused(rule, uncertain))
 
 
-def test_entries_may_be_certificates() -> None:
+def test_entries_may_be_certificates(snapshot: Snapshot) -> None:
     document = doc("name=solved adjacency=add-remove epsilon=0.5 delta=1e-7 iterations=3 sampler=none multiplier=solve")
     certificate = pyaccount.certify(document)
     sigma = certificate.noise_multiplier
@@ -188,8 +185,7 @@ def test_entries_may_be_certificates() -> None:
     false = pyaccount.certify({**document, "noise": {"multiplier": 1.0}})
     assert not false.holds
     for rule in ALL:
-        with pytest.raises(CertificateError):
-            rule.cost(false)
+        snapshot.raised(rule.cost, false)
 
 
 def test_the_basic_filter_takes_what_a_document_states() -> None:
@@ -234,34 +230,31 @@ def test_filters_are_read_and_written(stated: dict[str, Any], expected: Filter) 
 
 
 @pytest.mark.parametrize(
-    ("stated", "slug", "path"),
+    "stated",
     [
-        (3, "wrong-type", "budget"),
-        ({}, "missing-key", "budget"),
-        ({"delta": 1e-6}, "missing-key", "budget"),
-        ({"mu": 1, "rho": 2}, "contradiction", "budget.rho"),
-        ({"rho": 1, "delta": 1e-6}, "contradiction", "budget.delta"),
-        ({"mu": 1, "nu": 2}, "unknown-key", "budget.nu"),
-        ({"mu": "one"}, "wrong-type", "budget.mu"),
-        ({"mu": True}, "wrong-type", "budget.mu"),
-        ({"mu": -1}, "out-of-range", "budget.mu"),
-        ({"rho": math.nan}, "out-of-range", "budget.rho"),
-        ({"epsilon": 1, "delta": 2}, "out-of-range", "budget.delta"),
-        ({"renyi": []}, "wrong-type", "budget.renyi"),
-        ({"renyi": [{"order": 2}]}, "wrong-type", "budget.renyi[0]"),
-        ({"renyi": [{"order": 1, "epsilon": 1}]}, "out-of-range", "budget.renyi[0].order"),
-        ({"renyi": [{"order": 2, "epsilon": 1}] * 2}, "contradiction", "budget.renyi[1].order"),
+        3,
+        {},
+        {"delta": 1e-6},
+        {"mu": 1, "rho": 2},
+        {"rho": 1, "delta": 1e-6},
+        {"mu": 1, "nu": 2},
+        {"mu": "one"},
+        {"mu": True},
+        {"mu": -1},
+        {"rho": math.nan},
+        {"epsilon": 1, "delta": 2},
+        {"renyi": []},
+        {"renyi": [{"order": 2}]},
+        {"renyi": [{"order": 1, "epsilon": 1}]},
+        {"renyi": [{"order": 2, "epsilon": 1}] * 2},
     ],
 )
-def test_a_wrong_budget_is_located(stated: Any, slug: str, path: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        filter_of(stated, ("budget",))
-    assert (slug, path) in [(problem.slug, problem.path_text) for problem in caught.value.problems]
+def test_a_wrong_budget_is_located(stated: Any, snapshot: Snapshot) -> None:
+    snapshot.raised(filter_of, stated, ("budget",))
 
 
-def test_a_renyi_filter_has_a_budget_for_each_order() -> None:
-    with pytest.raises(DomainError, match="2 orders and 1 budgets"):
-        RenyiFilter((2.0, 3.0), (1.0,))
+def test_a_renyi_filter_has_a_budget_for_each_order(snapshot: Snapshot) -> None:
+    snapshot.raised(RenyiFilter, (2.0, 3.0), (1.0,))
 
 
 def test_an_infinite_expense_admits_nothing_more() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from ledger_samples import data_set, gaussian
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount import Certificate, DocumentError, DomainError, Ledger, LedgerError, LedgerStorageError, Verdict
+from pyaccount import Certificate, DocumentError, Ledger, Verdict
 
 
 def budget_rule(verdict: Verdict) -> tuple[bool, object, str | None]:
@@ -68,7 +69,7 @@ def test_it_must_fit_on_every_open_block(tmp_path: Path) -> None:
     assert budget_rule(pyaccount.check(certified(0.1), ledger=ledger))[0] is True
 
 
-def test_a_policy_names_a_ledger_in_its_folder(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_policy_names_a_ledger_in_its_folder(ledger: Ledger, tmp_path: Path, snapshot: Snapshot) -> None:
     policy = tmp_path / "policy.yaml"
     mapping = {"pyaccount": 1, "kind": "policy", "name": "production", "limits": {"unit": "record"}}
     policy.write_text(json.dumps(mapping | {"budget": {"ledger": "budgets.db", "data_set": "customers"}}))
@@ -77,22 +78,18 @@ def test_a_policy_names_a_ledger_in_its_folder(ledger: Ledger, tmp_path: Path) -
     (rule,) = (rule for rule in verdict.certificates[0].rules if rule.rule == "budget")
     assert (rule.origin, rule.limit) == ("production", f"customers in {tmp_path / 'budgets.db'}")
     assert not pyaccount.check(certified(0.6), policy=policy)
-    for budget, slug in (
-        ({"ledger": "../budgets.db"}, "outside-folder"),
-        ({}, "missing-key"),
-        ({"ledger": 3}, "wrong-type"),
+    for budget in (
+        {"ledger": "../budgets.db"},
+        {},
+        {"ledger": 3},
     ):
         policy.write_text(json.dumps(mapping | {"budget": budget}))
-        with pytest.raises(DocumentError) as caught:
+        with snapshot.raises(DocumentError):
             pyaccount.check(certified(0.3), policy=policy)
-        assert [problem.slug for problem in caught.value.problems] == [slug]
 
 
-def test_wrong_ledgers(ledger: Ledger, tmp_path: Path) -> None:
+def test_wrong_ledgers(ledger: Ledger, tmp_path: Path, snapshot: Snapshot) -> None:
     certificate = certified(0.1)
-    with pytest.raises(DomainError, match="is a data set of a ledger"):
-        pyaccount.check(certificate, data_set="customers", max_epsilon=8, max_delta=1e-5)
-    with pytest.raises(LedgerError, match="has no data set 'others'"):
-        pyaccount.check(certificate, ledger=ledger, data_set="others")
-    with pytest.raises(LedgerStorageError, match="there is no ledger"):
-        pyaccount.check(certificate, ledger=tmp_path / "none.db")
+    snapshot.raised(pyaccount.check, certificate, data_set="customers", max_epsilon=8, max_delta=1e-5)
+    snapshot.raised(pyaccount.check, certificate, ledger=ledger, data_set="others")
+    snapshot.raised(lambda: pyaccount.check(certificate, ledger=tmp_path / "none.db"))

@@ -197,7 +197,7 @@ class Attack:
             text = f"estimate {estimate:.6g} of δ({epsilon}) outside of [{lower:.6g}, {upper:.6g}]"
             self.out.outside.append(Finding(self.name, where, text))
 
-    def _score(  # noqa: PLR0917 - an estimate, and the quantity that it estimates
+    def _score(
         self,
         scores: list[tuple[float, Finding]],
         estimate: float,

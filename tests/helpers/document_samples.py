@@ -85,6 +85,15 @@ def problems_of(source: Any, overrides: Sequence[Any] = ()) -> tuple[Problem, ..
     return caught.value.problems
 
 
+def outcome(folder: Path, text: str | bytes) -> tuple[Problem, ...] | str:
+    """Return the problems of a text, or that it is valid."""
+    try:
+        load_text(folder, text)
+    except DocumentError as error:
+        return error.problems
+    return "valid"
+
+
 def found(folder: Path, text: str | bytes, overrides: Sequence[Any] = ()) -> list[Found]:
     """Return the slug, path, line and column of every problem of a text, in order."""
     problems = problems_of(written(folder, text), overrides)

@@ -127,7 +127,7 @@ def lower_toeplitz(column: Array, n: int) -> Array:
     return np.asarray(toeplitz(full, np.zeros(n)))
 
 
-def estimated(  # noqa: PLR0917 - a proposal, and the number of samples
+def estimated(
     mechanism: _core.Sampled,
     direction: str,
     parameter: Any,

@@ -18,6 +18,7 @@ from certificate_samples import MORE, fresh
 from gate_tools import ALL, changed, everywhere, golden, rehashed, save
 from mutations import text_of
 from schema_mutations import Varied
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -141,12 +142,12 @@ def taken(certificate: dict[str, Any], *path: str | int) -> dict[str, Any]:
     return copied
 
 
-def test_a_run_of_no_rounds_is_no_certificate(tmp_path: Path) -> None:
+def test_a_run_of_no_rounds_is_no_certificate(tmp_path: Path, snapshot: Snapshot) -> None:
     whole = json.loads(fresh("allocation").to_json())
     assert exit_codes(tmp_path, whole) == (0, 0)
     for name in ("iterations", "count"):
         for number in (0, -1, 10**9 + 1):
-            with pytest.raises(pyaccount.CertificateError, match=rf"phases\[0\]\.{name}: "):
+            with snapshot.raises(pyaccount.CertificateError):
                 pyaccount.Certificate.load(save(tmp_path, changed(whole, **{f"phases__0__{name}": number})))
             assert exit_codes(tmp_path, changed(whole, **{f"phases__0__{name}": number})) == (2, 2)
 
@@ -199,8 +200,8 @@ def test_pictures_of_numbers_at_the_ends_of_the_doubles(epsilon: float, error: f
         printed(text_of(everywhere(certificate, lambda point, delta=delta: point.update(epsilon=epsilon, delta=delta))))
 
 
-def test_integers_that_are_no_doubles_are_no_numbers(tmp_path: Path) -> None:
+def test_integers_that_are_no_doubles_are_no_numbers(tmp_path: Path, snapshot: Snapshot) -> None:
     for number in (10**309, -(10**399), 2**1024):
         certificate = changed(golden("deterministic"), privacy__group_size=number)
-        with pytest.raises(pyaccount.CertificateError, match=r"privacy\.group_size: this is not a finite number"):
+        with snapshot.raises(pyaccount.CertificateError):
             pyaccount.Certificate.load(save(tmp_path, certificate))

@@ -91,7 +91,7 @@ def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any)
     )
 
 
-def sums(  # noqa: PLR0917 - what every test gives
+def sums(
     run: TrainingRun,
     folder: Path,
     net: Any,

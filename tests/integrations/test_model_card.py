@@ -14,9 +14,10 @@ from certificate_samples import MORE, fresh
 from gate_tools import RUNS, golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount import CardError, CardMismatchError, Certificate, CertificateError
+from pyaccount import CardError, CardMismatchError, Certificate
 from pyaccount.integrations.model_card import check_card, read_card, write_card
 
 CERTIFICATE = RUNS["deterministic"]
@@ -162,86 +163,71 @@ def test_cards_of_every_shape(before: str, opening: str, closing: str, card: Pat
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    "text",
     [
-        ("---\nlicense: [mit\n---\n", 3, "not valid YAML"),
-        ("---\na: 1\n  b: 2\n---\n", 3, "not valid YAML"),
-        ("---\n- a\n---\n", 2, "not a mapping"),
-        ("---\n{license: mit}\n---\n", 2, "not a mapping"),
-        ("---\nprivacy: DP\n---\n", 2, "was not written by pyaccount"),
-        ("---\nlicense: mit\nprivacy:\n  epsilon: 3\n---\n", 3, "was not written by pyaccount"),
-        ("---\nprivacy: {pyaccount: 1}\nprivacy: {pyaccount: 1}\n---\n", 3, "given twice"),
-        ("---\nprivacy: &a {pyaccount: 1}\nother: *a\n---\n", None, "without changing other keys"),
+        "---\nlicense: [mit\n---\n",
+        "---\na: 1\n  b: 2\n---\n",
+        "---\n- a\n---\n",
+        "---\n{license: mit}\n---\n",
+        "---\nprivacy: DP\n---\n",
+        "---\nlicense: mit\nprivacy:\n  epsilon: 3\n---\n",
+        "---\nprivacy: {pyaccount: 1}\nprivacy: {pyaccount: 1}\n---\n",
+        "---\nprivacy: &a {pyaccount: 1}\nother: *a\n---\n",
     ],
 )
-def test_cards_that_cannot_be_edited_are_refused_with_the_line(
-    text: str, line: int | None, said: str, card: Path
-) -> None:
+def test_cards_that_cannot_be_edited_are_refused_with_the_line(text: str, card: Path, snapshot: Snapshot) -> None:
     card.write_text(text, encoding="utf-8")
-    with pytest.raises(CardError, match=said) as caught:
-        write_card(CERTIFICATE, card)
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.file, problem.line) == ("model-card", str(card), line)
+    snapshot.raised(write_card, CERTIFICATE, card)
     assert card.read_text(encoding="utf-8") == text
 
 
-def test_files_that_are_no_cards(tmp_path: Path) -> None:
-    with pytest.raises(CardError, match=r"cannot be read: No such file.*an empty file is one"):
-        write_card(CERTIFICATE, tmp_path / "absent.md")
+def test_files_that_are_no_cards(tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: write_card(CERTIFICATE, tmp_path / "absent.md"))
     (tmp_path / "weights.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(CardError, match="byte 0 is not UTF-8 text"):
-        write_card(CERTIFICATE, tmp_path / "weights.md")
+    snapshot.raised(lambda: write_card(CERTIFICATE, tmp_path / "weights.md"))
     (tmp_path / "large.md").write_bytes(b" " * ((1 << 24) + 1))
-    with pytest.raises(CardError, match="at most 16_777_216 bytes"):
-        write_card(CERTIFICATE, tmp_path / "large.md")
+    snapshot.raised(lambda: write_card(CERTIFICATE, tmp_path / "large.md"))
 
 
-def test_many_aliases_take_no_longer_than_their_text(card: Path) -> None:
+def test_many_aliases_take_no_longer_than_their_text(card: Path, snapshot: Snapshot) -> None:
     levels = "".join(f"a{k}: &a{k} [*a{k - 1}, *a{k - 1}]\n" for k in range(1, 60))
     card.write_text(f"---\na0: &a0 x\n{levels}privacy:\n  pyaccount: 1\n  samplers: *a59\n---\n", encoding="utf-8")
-    with pytest.raises(CardMismatchError):
-        check_card(CERTIFICATE, card)
+    snapshot.raised(check_card, CERTIFICATE, card)
 
 
-def test_certificates_that_cannot_be_stated(card: Path, tmp_path: Path) -> None:
-    with pytest.raises(CertificateError, match="the claim of the document is not certified") as caught:
-        write_card(RUNS["claim-fails"], card)
-    assert caught.value.problems[0].path == ("holds",)
+def test_certificates_that_cannot_be_stated(card: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: write_card(RUNS["claim-fails"], card))
     forged = golden("deterministic")
     forged["guarantee"]["epsilon"] = 1.0
     (tmp_path / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
-    with pytest.raises(CertificateError, match="contradicts itself"):
-        write_card(tmp_path / "forged.json", card)
-    with pytest.raises(CertificateError, match="not a training run"):
-        write_card(RUNS["deterministic"].with_name("amplification.json"), card)
+    snapshot.raised(lambda: write_card(tmp_path / "forged.json", card))
+    snapshot.raised(lambda: write_card(RUNS["deterministic"].with_name("amplification.json"), card))
     assert card.read_text(encoding="utf-8") == CARD
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "name", "value"),
+    ("old", "new", "name"),
     [
-        ("epsilon_upper: 1.9999505354834883", "epsilon_upper: 1.5", "epsilon_upper", 1.5),
-        ("delta_upper: 1.0e-06", "delta_upper: 1e-06", "delta_upper", "1e-06"),
-        ("unit: record", "unit: user", "unit", "user"),
-        ("group_size: 1", "group_size: true", "group_size", True),
-        ("adjacency: add-remove", "adjacency: zero-out", "adjacency", "zero-out"),
-        ("  - poisson", "  - shuffled", "samplers", None),
-        ("guarantee: deterministic", "guarantee: best", "guarantee", "best"),
-        ("  unit: record\n", "", "unit", None),
-        ("  unit: record\n", "  unit: record\n  epsilon: 1\n", "epsilon", 1),
+        ("epsilon_upper: 1.9999505354834883", "epsilon_upper: 1.5", "epsilon_upper"),
+        ("delta_upper: 1.0e-06", "delta_upper: 1e-06", "delta_upper"),
+        ("unit: record", "unit: user", "unit"),
+        ("group_size: 1", "group_size: true", "group_size"),
+        ("adjacency: add-remove", "adjacency: zero-out", "adjacency"),
+        ("  - poisson", "  - shuffled", "samplers"),
+        ("guarantee: deterministic", "guarantee: best", "guarantee"),
+        ("  unit: record\n", "", "unit"),
+        ("  unit: record\n", "  unit: record\n  epsilon: 1\n", "epsilon"),
     ],
 )
-def test_what_differs_is_located(old: str, new: str, name: str, value: object, card: Path) -> None:
+def test_what_differs_is_located(old: str, new: str, name: str, card: Path, snapshot: Snapshot) -> None:
     write_card(CERTIFICATE, card)
     text = card.read_text(encoding="utf-8")
     assert text.count(old) == 1
     changed = text.replace(old, new)
     card.write_text(changed, encoding="utf-8")
-    with pytest.raises(CardMismatchError) as caught:
+    with snapshot.raises(CardMismatchError) as caught:
         check_card(CERTIFICATE, card)
     (problem,) = caught.value.problems
-    assert (problem.slug, problem.path, problem.file) == ("card-mismatch", ("privacy", name), str(card))
-    assert problem.value == value
     lines = changed.splitlines()
     assert problem.line is not None
     there = f"  {name}:" if f"  {name}:" in changed else "privacy:"
@@ -250,31 +236,29 @@ def test_what_differs_is_located(old: str, new: str, name: str, value: object, c
     assert problem.line == expected + (name == "samplers")
 
 
-def test_the_name_of_the_file_is_for_people(card: Path, tmp_path: Path) -> None:
+def test_the_name_of_the_file_is_for_people(card: Path, tmp_path: Path, snapshot: Snapshot) -> None:
     write_card(CERTIFICATE, card)
     shutil.copy(CERTIFICATE, tmp_path / "renamed.json")
     check_card(tmp_path / "renamed.json", card)
     other = Certificate.load(CERTIFICATE).to_json().replace('"name": "', '"name":  "', 1)
     (tmp_path / "renamed.json").write_text(other, encoding="utf-8")
-    with pytest.raises(CardMismatchError, match="certificate_sha256"):
-        check_card(tmp_path / "renamed.json", card)
+    snapshot.raised(lambda: check_card(tmp_path / "renamed.json", card))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("# no front matter\n", "states no privacy"),
-        ("---\nlicense: mit\n---\n", "states no privacy"),
-        ("---\nprivacy: DP\n---\n", "not of format version 1"),
-        ("---\nprivacy: {pyaccount: 2}\n---\n", "not of format version 1"),
-        ("---\nprivacy: {pyaccount: true}\n---\n", "not of format version 1"),
-        ("---\nprivacy: !!python/name:os.system {pyaccount: 1}\n---\n", "cannot be read as plain values"),
+        "# no front matter\n",
+        "---\nlicense: mit\n---\n",
+        "---\nprivacy: DP\n---\n",
+        "---\nprivacy: {pyaccount: 2}\n---\n",
+        "---\nprivacy: {pyaccount: true}\n---\n",
+        "---\nprivacy: !!python/name:os.system {pyaccount: 1}\n---\n",
     ],
 )
-def test_cards_without_the_key_are_errors(text: str, said: str, card: Path) -> None:
+def test_cards_without_the_key_are_errors(text: str, card: Path, snapshot: Snapshot) -> None:
     card.write_text(text, encoding="utf-8")
-    with pytest.raises(CardError, match=said):
-        check_card(CERTIFICATE, card)
+    snapshot.raised(check_card, CERTIFICATE, card)
 
 
 _WORDS = st.text("abc xyz:#'\"-|>é\u2028", min_size=1, max_size=12)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from faulty_ledger import Simulation
 from ledger_samples import Clock, data_set, gaussian
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount import BudgetError, Ledger, LedgerError
+from pyaccount import Ledger, LedgerError
 from pyaccount.ledger.events import Event, Head
 from pyaccount.ledger.rows import LedgerRows
 from pyaccount.ledger.state import State
@@ -24,7 +25,7 @@ def refusal(caught: pytest.ExceptionInfo[Any]) -> Any:
     return problem
 
 
-def test_a_clock_of_the_future_stops_everybody_until_it_is_amended(place: str) -> None:
+def test_a_clock_of_the_future_stops_everybody_until_it_is_amended(place: str, snapshot: Snapshot) -> None:
     right, wrong = Ledger(place, clock=Clock()), Ledger(place, clock=Clock(FUTURE))
     right.create(data_set("a", privacy={"mu": 0.5}))
     right.create(data_set("b"))
@@ -47,33 +48,27 @@ def test_a_clock_of_the_future_stops_everybody_until_it_is_amended(place: str) -
     assert after.data_sets == before.data_sets
     assert [(one.sequence, one.reason) for one in after.amendments] == [(4, "node 7 said 2099")]
     assert "node 7 said 2099" in after.to_markdown()
-    with pytest.raises(BudgetError):
-        right.reserve(gaussian(0.4), who="bob", purpose="p", data_set="a")
+    snapshot.raised(lambda: right.reserve(gaussian(0.4), who="bob", purpose="p", data_set="a"))
     right.begin(entry)
     assert right.verify(recompute=True).intact
     # Every reader sees it, whatever data set is asked for.
     for name in (None, "a", "b"):
         assert "clock-amended" in [one.event for one in right.history(name).events]
-    with pytest.raises(LedgerError, match="there is nothing to amend"):
-        right.amend_clock(reason="again")
+    snapshot.raised(right.amend_clock, reason="again")
     # A clock that is wrong again stops the others again, and its own earlier entries are no excuse.
     wrong.reserve(gaussian(0.1), who="ann", purpose="p", data_set="b")
-    with pytest.raises(LedgerError, match="clock-behind"):
-        right.reserve(gaussian(0.1), who="bob", purpose="p", data_set="b")
+    snapshot.raised(lambda: right.reserve(gaussian(0.1), who="bob", purpose="p", data_set="b"))
 
 
-def test_a_clock_that_is_not_behind_amends_nothing(place: str) -> None:
+def test_a_clock_that_is_not_behind_amends_nothing(place: str, snapshot: Snapshot) -> None:
     clock = Clock()
     ledger = Ledger(place, clock=clock)
-    with pytest.raises(pyaccount.LedgerStorageError):
-        ledger.amend_clock(reason="p")
+    snapshot.raised(ledger.amend_clock, reason="p")
     ledger.create(data_set())
     for minutes in (0, 4, -1000):
         clock.time -= timedelta(minutes=minutes)
-        with pytest.raises(LedgerError, match="nothing to amend"):
-            ledger.amend_clock(reason="p")
-    with pytest.raises(LedgerError, match="reason"):
-        ledger.amend_clock(reason=" ")
+        snapshot.raised(ledger.amend_clock, reason="p")
+    snapshot.raised(ledger.amend_clock, reason=" ")
 
 
 def timeless(state: State) -> Any:
@@ -109,25 +104,23 @@ def test_no_charge_depends_on_a_time(tmp_path: Any) -> None:
         assert timeless(state) == timeless(expected)
 
 
-def test_retention_follows_the_clock_of_the_machine_and_keeps_what_a_period_has_spent(place: str) -> None:
+def test_retention_follows_the_clock_of_the_machine_and_keeps_what_a_period_has_spent(
+    place: str, snapshot: Snapshot
+) -> None:
     """An event of the future retires no period for others; an amended clock empties none."""
     clock, future = Clock("2026-05-15T12:00:00+00:00"), Clock(FUTURE)
     right, wrong = Ledger(place, clock=clock), Ledger(place, clock=future)
     periods = {"every": "month", "since": "2026-01", "keep": 3}
     right.create(data_set(privacy={"mu": 0.5}, periods=periods))
     right.reserve(gaussian(0.4), who="ann", purpose="p", blocks=["2026-04"])
-    with pytest.raises(LedgerError, match="retired"):
-        wrong.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2026-04"])
+    snapshot.raised(lambda: wrong.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2026-04"]))
     wrong.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2098-12"])
     right.amend_clock(reason="the clock said 2099")
-    with pytest.raises(LedgerError, match="retired"):
-        right.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2026-02"])
-    with pytest.raises(BudgetError):
-        right.reserve(gaussian(0.4), who="bob", purpose="p", blocks=["2026-04"])
+    snapshot.raised(lambda: right.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2026-02"]))
+    snapshot.raised(lambda: right.reserve(gaussian(0.4), who="bob", purpose="p", blocks=["2026-04"]))
     right.reserve(gaussian(0.1), who="bob", purpose="p", blocks=["2026-04"])
     # What was spent on the period of the future stays spent.
-    with pytest.raises(BudgetError):
-        right.reserve(gaussian(0.49), who="bob", purpose="p", blocks=["2098-12"])
+    snapshot.raised(lambda: right.reserve(gaussian(0.49), who="bob", purpose="p", blocks=["2098-12"]))
     assert right.verify().intact
 
 

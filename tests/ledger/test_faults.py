@@ -20,9 +20,10 @@ from faulty_ledger import Faulty, Killed, Simulation
 from ledger_samples import Clock, data_set, gaussian
 from places import ROOT
 from postgres import UnavailableError, new_database
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount import BudgetError, Ledger, LedgerError, LedgerStorageError
+from pyaccount import Ledger, LedgerStorageError
 from pyaccount.ledger import sqlite
 
 MUS = (0.05, 0.1, 0.2)
@@ -77,7 +78,7 @@ def test_a_death_at_every_statement_leaves_all_or_nothing(place: str) -> None:
     assert entry is None
 
 
-def test_another_writer_comes_between_the_decision_and_the_transaction(place: str) -> None:
+def test_another_writer_comes_between_the_decision_and_the_transaction(place: str, snapshot: Snapshot) -> None:
     """What was decided as fixed is decided again if an entry has begun meanwhile, and a filter that filled up refuses."""
     first, second = Ledger(place), Ledger(place)
     first.create(data_set(filters=[{"name": "f", "mu": 0.5}], privacy={"epsilon": 5, "delta": 1e-6}))
@@ -97,8 +98,7 @@ def test_another_writer_comes_between_the_decision_and_the_transaction(place: st
         second.reserve(gaussian(0.3), who="w", purpose="p")
 
     fault.before = spends
-    with pytest.raises(BudgetError):
-        first.reserve(gaussian(0.1), who="w", purpose="p")
+    snapshot.raised(lambda: first.reserve(gaussian(0.1), who="w", purpose="p"))
     assert second.verify().intact
 
 
@@ -214,47 +214,28 @@ def changed(place: str, statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "sequence", "message"),
+    "statement",
     [
-        ("UPDATE events SET content = replace(content, 'ann', 'bob') WHERE sequence = 2", 2, "its hash is not that"),
-        ("DELETE FROM events WHERE sequence = 2", 3, "the event 2 is missing"),
-        ("DELETE FROM events WHERE sequence = 3", None, "the last event is 2"),
-        (
-            "UPDATE head SET hash = previous FROM events WHERE events.sequence = 2",
-            None,
-            "the end of the chain is stated",
-        ),
-        (
-            "UPDATE blocks SET content = replace(content, '\"open\":true', '\"open\":false')",
-            None,
-            "the row of the block all",
-        ),
-        (
-            "UPDATE entries SET content = replace(content, '\"begun\"', '\"released\"')",
-            None,
-            "entries.e2 [ledger-damaged]",
-        ),
-        ("UPDATE phases SET content = '[]'", None, "entries.e2.phases [ledger-damaged]"),
-        ("UPDATE places SET counts = 0", None, "the columns by which the fixed entries of a block are found"),
-        ("DELETE FROM entries", None, "the row of the entry e2 is missing"),
-        ("UPDATE entries SET document = 'x'", None, "the columns by which entries are looked up"),
-        (
-            "UPDATE data_sets SET content = replace(content, '\"epsilon\":3', '\"epsilon\":4')",
-            None,
-            "the row of the data set",
-        ),
+        "UPDATE events SET content = replace(content, 'ann', 'bob') WHERE sequence = 2",
+        "DELETE FROM events WHERE sequence = 2",
+        "DELETE FROM events WHERE sequence = 3",
+        "UPDATE head SET hash = previous FROM events WHERE events.sequence = 2",
+        "UPDATE blocks SET content = replace(content, '\"open\":true', '\"open\":false')",
+        "UPDATE entries SET content = replace(content, '\"begun\"', '\"released\"')",
+        "UPDATE phases SET content = '[]'",
+        "UPDATE places SET counts = 0",
+        "DELETE FROM entries",
+        "UPDATE entries SET document = 'x'",
+        "UPDATE data_sets SET content = replace(content, '\"epsilon\":3', '\"epsilon\":4')",
     ],
 )
-def test_a_ledger_that_somebody_changed(place: str, statement: str, sequence: int | None, message: str) -> None:
+def test_a_ledger_that_somebody_changed(place: str, statement: str, snapshot: Snapshot) -> None:
     ledger = Ledger(place, clock=Clock())
     ledger.create(data_set())
     ledger.begin(ledger.reserve(gaussian(0.1), who="ann", purpose="p"))
     assert ledger.verify().intact
     changed(place, statement)
-    found = ledger.verify()
-    assert not found.intact
-    assert found.damage[0].sequence == sequence
-    assert any(message in one.message for one in found.damage)
+    snapshot([f"{one.sequence}: {one.message}" for one in ledger.verify().damage])
 
 
 def test_a_chain_that_was_made_anew_breaks_a_rule_or_lacks_a_hash_that_was_noted(place: str, tmp_path: Path) -> None:
@@ -301,7 +282,7 @@ def test_a_total_that_is_too_small_is_found_by_computing_it_again(place: str) ->
     assert "the total of the block all of customers is" in found.damage[0].message
 
 
-def test_a_ledger_of_another_version(place: str) -> None:
+def test_a_ledger_of_another_version(place: str, snapshot: Snapshot) -> None:
     ledger = Ledger(place)
     ledger.create(data_set())
     changed(place, "PRAGMA user_version = 2" if not place.startswith("postgresql") else "UPDATE head SET format = 2")
@@ -310,29 +291,24 @@ def test_a_ledger_of_another_version(place: str) -> None:
         lambda: ledger.reserve(gaussian(), who="w", purpose="p"),
         lambda: ledger.create(data_set("x")),
     ):
-        with pytest.raises(
-            LedgerStorageError, match="is a ledger of format 2, and this version of pyaccount has format 1"
-        ):
-            refused()
+        snapshot.raised(refused)
 
 
-def test_files_that_are_no_ledger(tmp_path: Path) -> None:
+def test_files_that_are_no_ledger(tmp_path: Path, snapshot: Snapshot) -> None:
     text, other = tmp_path / "notes.txt", tmp_path / "other.db"
     text.write_text("This is not a database, although it is long enough to be one." * 9)
     changed(str(other), "CREATE TABLE mine (x)")
     store = tmp_path / "runs.db"
     pyaccount.Store(store).close()
-    for path, why in (
-        (text, "is not a ledger"),
-        (other, "but not a ledger"),
-        (store, "but not a ledger"),
-        (tmp_path, "is a folder"),
+    for path in (
+        text,
+        other,
+        store,
+        tmp_path,
     ):
         for refused in (Ledger(path).status, lambda path=path: Ledger(path).create(data_set())):
-            with pytest.raises(LedgerStorageError, match=why):
-                refused()
-    with pytest.raises(LedgerStorageError, match="does not exist"):
-        Ledger(tmp_path / "none" / "x.db").create(data_set())
+            snapshot.raised(refused)
+    snapshot.raised(lambda: Ledger(tmp_path / "none" / "x.db").create(data_set()))
     assert text.read_text().startswith("This is not")
 
 
@@ -345,15 +321,16 @@ def test_a_copy_of_the_file_is_the_whole_ledger(tmp_path: Path) -> None:
     assert Ledger(tmp_path / "copy.db").entry(entry.id) == entry
 
 
-def test_a_writer_waits_for_another_one_and_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_waits_for_another_one_and_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     ledger = Ledger(tmp_path / "budgets.db")
     ledger.create(data_set())
     monkeypatch.setattr(sqlite, "PATIENCE", 0.1)
     monkeypatch.setattr(sqlite, "SPELL", 0.05)
     with contextlib.closing(sqlite3.connect(tmp_path / "budgets.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerStorageError, match="the ledger cannot be written: database is locked"):
-            ledger.add_block("new")
+        snapshot.raised(ledger.add_block, "new")
         other.execute("ROLLBACK")
     ledger.add_block("new")
 
@@ -488,7 +465,7 @@ def test_forked_processes_use_the_ledger_at_once(place: str, tmp_path: Path) -> 
     assert Ledger(place).verify().intact
 
 
-def test_nothing_is_written_after_a_refusal(place: str) -> None:
+def test_nothing_is_written_after_a_refusal(place: str, snapshot: Snapshot) -> None:
     ledger = Ledger(place)
     ledger.create(data_set(privacy={"mu": 0.2}))
     before = ledger.history()
@@ -499,6 +476,5 @@ def test_nothing_is_written_after_a_refusal(place: str) -> None:
         lambda: ledger.create(data_set()),
         lambda: ledger.retire_block("none"),
     ):
-        with pytest.raises((BudgetError, LedgerError)):
-            refused()
+        snapshot.raised(refused)
     assert ledger.history() == before

@@ -8,9 +8,9 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-untyped]
 import pytest
 from plain_documents import doc, sections
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount.errors import DocumentError
 
 
 def document(sampler: dict[str, Any], adjacency: str = "replace-one", **changes: Any) -> dict[str, Any]:
@@ -116,68 +116,38 @@ def test_the_largest_batch_is_solved() -> None:
 
 
 TRAINING = {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 500}
-REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str, str]] = [
-    ({"kind": "must-wo", "subset_size": 9}, "zero-out", {}, "sampler.subset_size", "without replacement"),
-    ({"kind": "must-ow", "subset_size": 1001}, "zero-out", {}, "sampler.subset_size", "distinct"),
-    ({"kind": "must-ow", "subset_size": 1000}, "add-remove", {}, "sampler.subset_size", "999 records"),
-    ({"kind": "fixed-size"}, "add-remove", {"training": TRAINING | {"expected_batch_size": 1000}}, "training", "999"),
-    ({"kind": "must-ow", "subset_size": 50, "rounds_per_subset": 5}, "zero-out", {}, "sampler", "fresh subset"),
-    (
-        {"kind": "with-replacement"},
-        "add-remove",
-        {"training": {"expected_batch_size": 10, "iterations": 5}},
-        "training",
-        "bound",
-    ),
-    (
-        {"kind": "with-replacement"},
-        "zero-out",
-        {"training": TRAINING | {"participation_rate": 0.01}},
-        "training",
-        "several",
-    ),
-    (
-        {"kind": "with-replacement"},
-        "zero-out",
-        {"training": TRAINING | {"expected_batch_size": 2e6}},
-        "training",
-        "at most",
-    ),
-    (
-        {"kind": "with-replacement"},
-        "zero-out",
-        {"training": TRAINING | {"expected_batch_size": 2.5}},
-        "training",
-        "whole",
-    ),
-    ({"kind": "shuffle"}, "zero-out", {}, "sampler.kind", "balls-in-bins"),
-    ({"kind": "shuffled"}, "zero-out", {}, "sampler.kind", "balls-in-bins"),
-    ({"kind": "must-ow"}, "zero-out", {}, "sampler.subset_size", "missing"),
+REFUSED: list[Any] = [
+    ({"kind": "must-wo", "subset_size": 9}, "zero-out", {}),
+    ({"kind": "must-ow", "subset_size": 1001}, "zero-out", {}),
+    ({"kind": "must-ow", "subset_size": 1000}, "add-remove", {}),
+    ({"kind": "fixed-size"}, "add-remove", {"training": TRAINING | {"expected_batch_size": 1000}}),
+    ({"kind": "must-ow", "subset_size": 50, "rounds_per_subset": 5}, "zero-out", {}),
+    ({"kind": "with-replacement"}, "add-remove", {"training": {"expected_batch_size": 10, "iterations": 5}}),
+    ({"kind": "with-replacement"}, "zero-out", {"training": TRAINING | {"participation_rate": 0.01}}),
+    ({"kind": "with-replacement"}, "zero-out", {"training": TRAINING | {"expected_batch_size": 2e6}}),
+    ({"kind": "with-replacement"}, "zero-out", {"training": TRAINING | {"expected_batch_size": 2.5}}),
+    ({"kind": "shuffle"}, "zero-out", {}),
+    ({"kind": "shuffled"}, "zero-out", {}),
+    ({"kind": "must-ow"}, "zero-out", {}),
     (
         {"kind": "must-ww", "subset_size": 50},
         "zero-out",
         {"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-5}},
-        "privacy.group_size",
-        "single records",
     ),
-    ({"kind": "poisson"}, "zero-out", {"noise": {"kind": "laplace", "multiplier": 1}}, "sampler.kind", "amplification"),
+    ({"kind": "poisson"}, "zero-out", {"noise": {"kind": "laplace", "multiplier": 1}}),
     (
         {"kind": "none"},
         "zero-out",
         sections(noise={"kind": "laplace", "multiplier": 1}, iterations=5, matrix="banded-square-root", bands=2),
-        "matrix.kind",
-        "independent",
     ),
 ]
 
 
-@pytest.mark.parametrize(("sampler", "adjacency", "changes", "path", "words"), REFUSED)
+@pytest.mark.parametrize(("sampler", "adjacency", "changes"), REFUSED)
 def test_what_is_not_covered_is_refused(
-    sampler: dict[str, Any], adjacency: str, changes: dict[str, Any], path: str, words: str
+    sampler: dict[str, Any], adjacency: str, changes: dict[str, Any], snapshot: Snapshot
 ) -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.compile(document(sampler, adjacency, **changes))
-    assert any(words in str(problem.render()) and path in problem.render() for problem in caught.value.problems)
+    snapshot.raised(lambda: pyaccount.compile(document(sampler, adjacency, **changes)))
 
 
 def laplace_after(theta: float, rest: Any, epsilon: mp.mpf) -> mp.mpf:

@@ -14,6 +14,7 @@ from certificate_oracle import inconsistencies
 from log_normals import quadrature
 from numpy.typing import NDArray
 from plain_documents import changed, doc
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.loading import load
@@ -113,27 +114,22 @@ def test_samples_stay_where_nothing_else_is_proven(changes: dict[str, Any]) -> N
     assert sampled(document(whole, **{section: values for section, values in changes.items() if section != "matrix"}))
 
 
-def test_no_batch_is_solved_for() -> None:
+def test_no_batch_is_solved_for(snapshot: Snapshot) -> None:
     """How many bins there are follows from the batch then."""
     raw = document(privacy={"epsilon": 2.0, "delta": 1e-5})
     raw["training"] = {"dataset_size": 1200, "expected_batch_size": "solve", "iterations": 24}
     raw["sampler"] = {"kind": "balls-in-bins"}
-    with pytest.raises(DocumentError) as caught:
-        compile_document(load(raw))
-    assert [(one.slug, one.path_text) for one in caught.value.problems] == [
-        ("no-valid-bound", "training.expected_batch_size")
-    ]
+    snapshot.raised(lambda: compile_document(load(raw)))
 
 
 @pytest.mark.usefixtures("in_tmp_path")
-def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path) -> None:
-    for matrix, path in (
-        ({"kind": "dense", "file": str(tmp_path / "none.npy")}, "matrix.file"),
-        (stored(tmp_path, np.eye(12) * 1e-170), "matrix"),
+def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path, snapshot: Snapshot) -> None:
+    for matrix in (
+        {"kind": "dense", "file": str(tmp_path / "none.npy")},
+        stored(tmp_path, np.eye(12) * 1e-170),
     ):
-        with pytest.raises(DocumentError) as caught:
+        with snapshot.raises(DocumentError):
             compile_document(load(document({"matrix": matrix})))
-        assert [problem.path_text for problem in caught.value.problems] == [path]
 
 
 @pytest.mark.parametrize("matrix", ["banded-square-root", "optimal-toeplitz"])

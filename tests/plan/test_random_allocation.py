@@ -14,6 +14,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from plain_documents import changed, doc
 from sampled_tools import Array
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.loading import load
@@ -173,30 +174,24 @@ def test_a_tiny_delta() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "path", "words"),
+    "changes",
     [
-        ({"training": {"iterations": 20}}, "training.iterations", "18 or 24 iterations"),
-        ({"training": {"iterations": 5}}, "training.iterations", "6 iterations"),
-        ({"sampler": {"participations": 7}}, "sampler.participations", "at most 6"),
-        ({"training": {"sampling_probability": 0.1}}, "training.sampling_probability", "no sampling probability"),
-        ({"training": {"participation_rate": 0.1}}, "training.participation_rate", "or leave it out"),
-        ({"training": {"dataset_size": 60, "expected_batch_size": 12}}, "training.expected_batch_size", "10, or leave"),
-        ({"matrix": {"kind": "banded-square-root", "bands": 2}}, "sampler.kind", "balls-in-bins"),
-        ({"privacy": {"adjacency": "replace-one"}}, "privacy.adjacency", "add-remove or zero-out"),
-        ({"privacy": {"group_size": 2}}, "privacy.group_size", ""),
-        ({"accounting": {"method": "monte-carlo"}}, "accounting.method", "auto or pld"),
-        ({"privacy": {"epsilon": 1.0, "group_size": "solve"}}, "privacy.group_size", "user-b-min-sep"),
-        (
-            {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},
-            "training.expected_batch_size",
-            "training.iterations",
-        ),
+        {"training": {"iterations": 20}},
+        {"training": {"iterations": 5}},
+        {"sampler": {"participations": 7}},
+        {"training": {"sampling_probability": 0.1}},
+        {"training": {"participation_rate": 0.1}},
+        {"training": {"dataset_size": 60, "expected_batch_size": 12}},
+        {"matrix": {"kind": "banded-square-root", "bands": 2}},
+        {"privacy": {"adjacency": "replace-one"}},
+        {"privacy": {"group_size": 2}},
+        {"accounting": {"method": "monte-carlo"}},
+        {"privacy": {"epsilon": 1.0, "group_size": "solve"}},
+        {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},
     ],
 )
-def test_what_is_refused_says_what_to_write(changes: dict[str, Any], path: str, words: str) -> None:
-    found = problem(document(**changes))
-    assert found.path_text == path
-    assert words in f"{found.message} {found.allowed}"
+def test_what_is_refused_says_what_to_write(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot(problem(document(**changes)))
 
 
 @pytest.mark.parametrize(("taken", "count"), [(1, 1), (2, 1), (1, 3)])
@@ -234,12 +229,8 @@ def test_iterations_of_rounds_in_all_of_which_a_record_is_are_in_closed_form() -
     assert at <= 4.0 < beyond
 
 
-def test_not_one_allocation() -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.certify(document(privacy={"epsilon": 0.01}, training={"iterations": "solve"}))
-    (found,) = caught.value.problems
-    assert found.path_text == "training.iterations"
-    assert "not even 6 iterations, the minimum, meet the target" in found.message
+def test_not_one_allocation(snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.certify(document(privacy={"epsilon": 0.01}, training={"iterations": "solve"})))
 
 
 def test_iterations_of_a_phase_beside_another() -> None:

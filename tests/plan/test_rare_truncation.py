@@ -15,6 +15,7 @@ from exact_mixtures import Mixture, hockey_stick, nothing
 from places import ROOT
 from plain_documents import doc
 from sampled_tools import Array, Law, counts_law, lower_toeplitz, pair_given, renewal_law
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
@@ -245,15 +246,14 @@ def test_tails_are_rounded_up_and_no_more(records: int, rate: float, count: int)
         assert exact <= found <= exact * (1 + mp.mpf("1e-9")) + mp.mpf("2e-280")
 
 
-def test_tails_at_the_ends() -> None:
+def test_tails_at_the_ends(snapshot: Snapshot) -> None:
     assert _core.binomial_upper_tail(9, 0.3, 0) == 1.0
     assert _core.binomial_upper_tail(9, 0.3, 10) == 0.0
     assert _core.binomial_upper_tail(9, 1.0, 9) == 1.0
     assert _core.binomial_upper_tail(9, 0.0, 1) == 0.0
     assert 0.0 < _core.binomial_upper_tail(2000, 1e-4, 1900) < 1e-279
     for trials, rate in ((9, 1.5), (9, -0.1), (9, math.nan), (1 << 60, 0.1)):
-        with pytest.raises(ValueError, match="outside its domain"):
-            _core.binomial_upper_tail(trials, rate, 3)
+        snapshot.raised(_core.binomial_upper_tail, trials, rate, 3)
     # Beyond what is tabulated Chernoff's bound serves.
     assert 0.0 < rarely.upper_tail(1 << 45, 1e-3, round(1.0001e-3 * 2**45)) < 1e-40
 
@@ -348,10 +348,9 @@ def test_samplers_without_a_proof_keep_the_truncated_law() -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_other_adjacencies_are_refused_however_seldom(adjacency: str) -> None:
-    with pytest.raises(DocumentError, match="zero-out") as caught:
+def test_other_adjacencies_are_refused_however_seldom(adjacency: str, snapshot: Snapshot) -> None:
+    with snapshot.raises(DocumentError):
         pyaccount.compile(pyaccount.load(document(privacy={"adjacency": adjacency, "epsilon": 1.0, "delta": 0.02})))
-    assert [problem.path_text for problem in caught.value.problems] == ["privacy.adjacency"]
 
 
 def test_the_production_example() -> None:

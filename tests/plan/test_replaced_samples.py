@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 from plain_documents import sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
@@ -389,12 +390,14 @@ FIXED = sections(iterations=2, dataset_size=100, expected_batch_size=10, sampler
     ("adjacency", "inside"),
     [(one, "fixed size") for one in ("add-remove", "zero-out", "replace-one")] + [("zero-out", "truncated")],
 )
-def test_batches_whose_bounds_are_for_a_public_size_are_refused_in_a_sample(adjacency: str, inside: str) -> None:
+def test_batches_whose_bounds_are_for_a_public_size_are_refused_in_a_sample(
+    adjacency: str, inside: str, snapshot: Snapshot
+) -> None:
     """A sample has a random size, and a record that was not drawn leaves its place in a batch to another one."""
     truncated = FIXED | {"sampler": {"kind": "poisson", "truncate_to": 12}}
     phases = [STEPS, truncated if inside == "truncated" else FIXED]
     document = written({"sampler": sample(), "phases": phases}, adjacency=adjacency)
-    with pytest.raises(DocumentError, match="of a sample: it has a random number of records") as error:
+    with snapshot.raises(DocumentError) as error:
         pyaccount.compile(document)
     key = "truncate_to" if inside == "truncated" else "kind"
     assert [problem.path_text for problem in error.value.problems] == [f"phases[0].phases[1].sampler.{key}"]
@@ -415,13 +418,11 @@ def test_a_client_may_draw_batches_of_a_fixed_size_from_its_own_records() -> Non
         ({"mechanism": {"kind": "laplace", "scale": 2}, "sampler": sample({"max": 0.25}, draws="clients")}, False),
     ],
 )
-def test_a_record_with_another_probability_must_not_show(phase: dict[str, Any], refused: bool) -> None:
+def test_a_record_with_another_probability_must_not_show(
+    phase: dict[str, Any], refused: bool, snapshot: Snapshot
+) -> None:
     """A mechanism that shows who was drawn, and nothing else, reveals whether a record is drawn with 0.25 or with 0.01."""
     if not refused:
         pyaccount.certify(written(phase))
         return
-    with pytest.raises(DocumentError) as error:
-        pyaccount.compile(written(phase))
-    (problem,) = error.value.problems
-    assert problem.path_text == "phases[0].sampler.sampling_probability"
-    assert "one probability for all records, or use add-remove or zero-out" in problem.message
+    snapshot.raised(lambda: pyaccount.compile(written(phase)))

@@ -13,6 +13,7 @@ from plain_documents import sections
 from scheduled_documents import DELTA, SAMPLED, body, document, head, in_phases
 from scipy.optimize import brentq
 from scipy.stats import norm
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.execute.engine import Engine, Question
@@ -143,57 +144,50 @@ def test_an_array_has_the_values(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "schedule", "said"),
+    ("file", "schedule"),
     [
-        (("a.csv", None), {}, "no such file"),
-        (("a.csv", "1,2\n3,4\n"), {}, "2 columns"),
-        (("a.csv", "1,2\n3,4\n"), {"column": 2}, "no column 2"),
-        (("a.csv", "s,t\n3,4\n"), {"column": "u"}, "there is no column"),
-        (("a.csv", "3,4\n"), {"column": "u"}, "does not name columns"),
-        (("a.csv", "1\nx\n"), {}, "row 1"),
-        (("a.csv", "1,2\n3\n"), {"column": 0}, "row 1 has 1 entries"),
-        (("a.csv", ""), {}, "no values"),
-        (("a.csv", "sigma\n"), {}, "0 values"),
-        (("a.npy", "no array"), {}, "not a .npy file"),
-        (("a.yaml", "1\n"), {}, "ends in"),
+        (("a.csv", None), {}),
+        (("a.csv", "1,2\n3,4\n"), {}),
+        (("a.csv", "1,2\n3,4\n"), {"column": 2}),
+        (("a.csv", "s,t\n3,4\n"), {"column": "u"}),
+        (("a.csv", "3,4\n"), {"column": "u"}),
+        (("a.csv", "1\nx\n"), {}),
+        (("a.csv", "1,2\n3\n"), {"column": 0}),
+        (("a.csv", ""), {}),
+        (("a.csv", "sigma\n"), {}),
+        (("a.npy", "no array"), {}),
+        (("a.yaml", "1\n"), {}),
     ],
 )
 def test_a_file_without_a_schedule_is_refused(
-    file: tuple[str, str | None], schedule: dict[str, Any], said: str, tmp_path: Path, monkeypatch: Any
+    file: tuple[str, str | None], schedule: dict[str, Any], tmp_path: Path, monkeypatch: Any, snapshot: Snapshot
 ) -> None:
     name, content = file
     monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.compile(document("poisson", {"file": name, **schedule}, 2))
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text) == ("schedule-file", "noise.multiplier.schedule.file")
-    assert said in problem.message
+    snapshot.raised(lambda: pyaccount.compile(document("poisson", {"file": name, **schedule}, 2)))
 
 
-def test_values_in_a_file_are_checked_like_those_in_a_document(tmp_path: Path, monkeypatch: Any) -> None:
+def test_values_in_a_file_are_checked_like_those_in_a_document(
+    tmp_path: Path, monkeypatch: Any, snapshot: Snapshot
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for values, slug, said in (
-        ([1.0, 2.0, 3.0], "contradiction", "3 values"),
-        ([1.0, -2.0], "out-of-range", "round 1"),
-        ([math.nan, 1.0], "out-of-range", "round 0"),
-        ([1.0, math.inf], "out-of-range", "round 1"),
+    for values in (
+        [1.0, 2.0, 3.0],
+        [1.0, -2.0],
+        [math.nan, 1.0],
+        [1.0, math.inf],
     ):
         np.save("a.npy", np.array(values))
-        with pytest.raises(pyaccount.DocumentError) as caught:
+        with snapshot.raises(pyaccount.DocumentError):
             pyaccount.compile(document("poisson", {"file": "a.npy"}, 2))
-        (problem,) = caught.value.problems
-        assert (problem.slug, problem.path_text) == (slug, "noise.multiplier.schedule")
-        assert said in problem.message
 
 
-def test_objects_in_an_array_are_not_unpickled(tmp_path: Path, monkeypatch: Any) -> None:
+def test_objects_in_an_array_are_not_unpickled(tmp_path: Path, monkeypatch: Any, snapshot: Snapshot) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("a.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
-    with pytest.raises(pyaccount.DocumentError) as caught:
-        pyaccount.compile(document("poisson", {"file": "a.npy"}, 2))
-    assert caught.value.problems[0].slug == "schedule-file"
+    snapshot.raised(lambda: pyaccount.compile(document("poisson", {"file": "a.npy"}, 2)))
 
 
 def test_a_file_is_read_once_for_an_analysis(tmp_path: Path, monkeypatch: Any) -> None:
@@ -242,12 +236,13 @@ def test_a_long_schedule_is_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert exact.upper <= certificate.epsilon
 
 
-def test_a_file_that_is_too_long_is_rejected_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_long_is_rejected_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pyaccount.plan.schedule_files.SCHEDULED", Range(1, 3))
     (tmp_path / "a.csv").write_text("1\n" * 4 + "not a number\n", encoding="utf-8")
-    with pytest.raises(pyaccount.DocumentError, match="the file has 4 values"):
-        pyaccount.compile(document("poisson", {"file": "a.csv"}, 2))
+    snapshot.raised(lambda: pyaccount.compile(document("poisson", {"file": "a.csv"}, 2)))
 
 
 LAPLACE = {"mechanism": {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}, "count": 3}
@@ -296,13 +291,11 @@ def test_a_factor_is_solved_beside_mechanisms() -> None:
     assert epsilon(0.999 * factor).lower > 3.0
 
 
-def test_an_inner_phase_has_no_schedule_and_no_dependent_rounds() -> None:
+def test_an_inner_phase_has_no_schedule_and_no_dependent_rounds(snapshot: Snapshot) -> None:
     inner = body(SAMPLED["poisson"], 2, {"schedule": [1.0, 2.0]})
-    with pytest.raises(pyaccount.DocumentError, match="not for phases inside of another one") as caught:
+    with snapshot.raises(pyaccount.DocumentError):
         pyaccount.compile(head() | {"phases": [sampled(inner)]})
-    assert [problem.path_text for problem in caught.value.problems] == ["phases[0].phases[0].noise.multiplier"]
     # A matrix makes the rounds of an inner phase depend on one another, as those of any other phase.
     correlated = body(SAMPLED["poisson"], 2, 1.0) | {"matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.5]}}
-    with pytest.raises(pyaccount.DocumentError, match="the rounds depend on one another") as caught:
+    with snapshot.raises(pyaccount.DocumentError):
         pyaccount.compile(head() | {"phases": [sampled(correlated)]})
-    assert [problem.path_text for problem in caught.value.problems] == ["phases[0].phases[0].sampler.kind"]

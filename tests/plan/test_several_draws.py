@@ -18,6 +18,7 @@ from certificate_oracle import inconsistencies
 from plain_documents import changed, doc
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Accountant
@@ -233,13 +234,12 @@ def test_every_blank_is_solved(path: tuple[str, str]) -> None:
         assert pyaccount.certify(claim).holds is holds
 
 
-def test_the_largest_batch_is_every_record_in_every_draw() -> None:
+def test_the_largest_batch_is_every_record_in_every_draw(snapshot: Snapshot) -> None:
     raw = document(
         {"training": {"dataset_size": 5, "expected_batch_size": "solve", "iterations": 1}},
         privacy={"epsilon": 100.0},
     )
-    with pytest.raises(DocumentError, match="up to 15"):
-        pyaccount.certify(raw)
+    snapshot.raised(pyaccount.certify, raw)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -264,21 +264,15 @@ def test_what_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "slug", "path", "allowed"),
+    "changes",
     [
-        (
-            {"sampler": {"kind": "poisson", "draws_per_iteration": 2, "truncate_to": 30}, "privacy": {"adjacency": "zero-out"},
+        {"sampler": {"kind": "poisson", "draws_per_iteration": 2, "truncate_to": 30}, "privacy": {"adjacency": "zero-out"},
              "training": {"dataset_size": 100}},
-            "no-valid-bound", "sampler.truncate_to", "no truncation",
-        ),
-        ({"accounting": {"method": "monte-carlo"}}, "no-valid-bound", "accounting.method", "auto or pld"),
+        {"accounting": {"method": "monte-carlo"}},
     ],
 )  # fmt: skip
-def test_what_has_no_bound(changes: dict[str, Any], slug: str, path: str, allowed: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        compile_document(load(document(**changes)))
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text, problem.allowed) == (slug, path, allowed)
+def test_what_has_no_bound(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: compile_document(load(document(**changes))))
 
 
 def test_a_matrix_is_refused_here_and_with_the_sampler() -> None:

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_documents import changed, doc
 from scipy import integrate, optimize  # type: ignore[import-untyped]
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Accountant
@@ -273,44 +274,34 @@ def test_the_blank_of_a_sampled_run() -> None:
     assert not inconsistencies(data)
 
 
-def test_a_matrix_with_sampling_is_refused() -> None:
+def test_a_matrix_with_sampling_is_refused(snapshot: Snapshot) -> None:
     matrix = {"kind": "banded-square-root", "bands": 2}
     for sampler in ({"kind": "b-min-sep"}, {"kind": "cyclic-poisson", "phase": "random"}):
         raw = document({"matrix": matrix, "sampler": sampler}, training={"iterations": 10})
-        with pytest.raises(DocumentError) as caught:
+        with snapshot.raises(DocumentError):
             compile_document(load(raw))
-        (problem,) = caught.value.problems
-        assert (problem.slug, problem.path_text) == ("no-valid-bound", "noise.also")
-        assert problem.allowed == "none, balls-in-bins or cyclic-poisson as the sampler; no matrix, or one release"
 
 
 @pytest.mark.parametrize(
-    ("also", "slug", "path"),
+    "also",
     [
-        ([], "out-of-range", "noise.also"),
-        ({"what": "a", "multiplier": 2}, "wrong-type", "noise.also"),
-        ([{"what": "a"}], "missing-key", "noise.also[0].multiplier"),
-        ([{"multiplier": 2}], "missing-key", "noise.also[0].what"),
-        ([{"what": "a", "multiplier": 0}], "out-of-range", "noise.also[0].multiplier"),
-        ([{"what": "a", "multiplier": "solve"}], "wrong-type", "noise.also[0].multiplier"),
-        ([{"what": "a", "multiplier": 2}, {"what": "", "multiplier": 2}], "out-of-range", "noise.also[1].what"),
-        ([{"what": "a", "multipliers": 2}], "unknown-key", "noise.also[0].multipliers"),
-        ([2], "wrong-type", "noise.also[0]"),
+        [],
+        {"what": "a", "multiplier": 2},
+        [{"what": "a"}],
+        [{"multiplier": 2}],
+        [{"what": "a", "multiplier": 0}],
+        [{"what": "a", "multiplier": "solve"}],
+        [{"what": "a", "multiplier": 2}, {"what": "", "multiplier": 2}],
+        [{"what": "a", "multipliers": 2}],
+        [2],
     ],
 )
-def test_what_may_not_stand_there(also: object, slug: str, path: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        load(document(noise={"also": also}))
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text) == (slug, path)
-    assert problem.allowed
+def test_what_may_not_stand_there(also: object, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: load(document(noise={"also": also})))
 
 
-def test_laplace_noise_has_one_release() -> None:
-    with pytest.raises(DocumentError) as caught:
-        load(document(noise={"kind": "laplace"}))
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text) == ("unknown-key", "noise.also")
+def test_laplace_noise_has_one_release(snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: load(document(noise={"kind": "laplace"})))
 
 
 def test_what_is_said() -> None:

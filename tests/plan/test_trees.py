@@ -12,10 +12,11 @@ import pytest
 from certificate_oracle import inconsistencies
 from numpy.typing import NDArray
 from plain_documents import changed, doc
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Accountant
-from pyaccount.errors import CertificateError, DocumentError
+from pyaccount.errors import CertificateError
 
 Array = NDArray[np.float64]
 DELTA, SIGMA = 1e-6, 3.0
@@ -91,7 +92,7 @@ def test_privacy_does_not_depend_on_the_estimation_but_the_error_does() -> None:
     assert efficient.utility.prefix_sum_mse == pytest.approx(SIGMA**2 * sum(sums) / 13, rel=1e-12)
 
 
-def test_a_matrix_of_every_tree_is_stated() -> None:
+def test_a_matrix_of_every_tree_is_stated(snapshot: Snapshot) -> None:
     certificate = pyaccount.certify(document(matrix={"estimation": "efficient", "restart_every": 5, "normalize": True}))
     record = certificate.data.phases[0].matrix
     assert (record.kind, record.bands, record.estimation, record.restart_every) == ("tree", None, "efficient", 5)
@@ -104,7 +105,7 @@ def test_a_matrix_of_every_tree_is_stated() -> None:
     # What is trained with shorter: the leading block of both.
     assert np.array_equal(matrix.dense(7), matrix.dense()[:7, :7])
     assert np.array_equal(matrix.encoder(7), encoder[: len(nodes(7, 5)), :7])
-    with pytest.raises(CertificateError, match="no coefficients"):
+    with snapshot.raises(CertificateError):
         matrix.coefficients  # noqa: B018 - the property raises
     text = certificate.to_markdown()
     assert "efficient estimation" in text
@@ -119,39 +120,32 @@ def test_a_matrix_of_every_tree_is_stated() -> None:
         ({"kind": "cyclic-poisson", "partitions": 4}, {"sampling_probability": 0.1}),
     ],
 )
-def test_sampling_is_refused_with_the_reason(sampler: dict[str, Any], training: dict[str, Any]) -> None:
+def test_sampling_is_refused_with_the_reason(
+    sampler: dict[str, Any], training: dict[str, Any], snapshot: Snapshot
+) -> None:
     raw = document(training=training) | {"sampler": sampler}
-    with pytest.raises(DocumentError, match="blocks add up rounds") as caught:
-        pyaccount.compile(raw)
-    (problem,) = caught.value.problems
-    assert (problem.slug, problem.path_text, problem.allowed) == ("no-valid-bound", "sampler.kind", "none")
+    snapshot.raised(pyaccount.compile, raw)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "iterations", "slug", "path"),
+    ("matrix", "iterations"),
     [
-        ({"restart_every": 14}, 13, "contradiction", "matrix.restart_every"),
-        ({"restart_every": 0}, 13, "out-of-range", "matrix.restart_every"),
-        ({"restart_every": "epoch"}, 13, "wrong-type", "matrix.restart_every"),
-        ({"estimation": "best"}, 13, "unknown-value", "matrix.estimation"),
-        ({}, 1_000_001, "out-of-range", "training.iterations"),
-        ({"bands": 3}, 13, "unknown-key", "matrix.bands"),
+        ({"restart_every": 14}, 13),
+        ({"restart_every": 0}, 13),
+        ({"restart_every": "epoch"}, 13),
+        ({"estimation": "best"}, 13),
+        ({}, 1_000_001),
+        ({"bands": 3}, 13),
     ],
 )
-def test_what_no_tree_can_be(matrix: dict[str, Any], iterations: int, slug: str, path: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.load(document(matrix=matrix, training={"iterations": iterations}))
-    assert [(problem.slug, problem.path_text) for problem in caught.value.problems] == [(slug, path)]
+def test_what_no_tree_can_be(matrix: dict[str, Any], iterations: int, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.load(document(matrix=matrix, training={"iterations": iterations})))
 
 
-def test_other_blanks_and_workloads() -> None:
-    with pytest.raises(DocumentError, match="iterations") as caught:
-        pyaccount.compile(document(training={"iterations": "solve"}, privacy={"epsilon": 4.0}))
-    assert caught.value.problems[0].slug == "no-valid-bound"
+def test_other_blanks_and_workloads(snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.compile, document(training={"iterations": "solve"}, privacy={"epsilon": 4.0}))
     long = {"training": {"iterations": 5000}, "workload": {"momentum": 0.9}}
-    with pytest.raises(DocumentError, match="leave the workload out") as caught:
-        pyaccount.compile(changed(BASE, None, long))
-    assert caught.value.problems[0].path_text == "matrix"
+    snapshot.raised(pyaccount.compile, changed(BASE, None, long))
     data = pyaccount.certify(changed(BASE, None, {"workload": {"momentum": 0.9}})).data
     assert data.utility is not None
     assert data.utility.workload is not None

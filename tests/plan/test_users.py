@@ -13,6 +13,7 @@ from log_sums import logsumexp
 from plain_documents import doc
 from sampled_tools import Array, estimated, lower_toeplitz
 from scipy.stats import binom, norm
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
@@ -55,7 +56,7 @@ def patterns(n: int, b: int, p: float, k: int, *, warm: bool) -> tuple[Array, Ar
     ],
 )
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 6.0])
-def test_densities_are_the_sum_over_all_patterns(  # noqa: PLR0917
+def test_densities_are_the_sum_over_all_patterns(
     n: int, b: int, bands: int, p: float, k: int, sigma: float, warm: bool
 ) -> None:
     rows, weights = patterns(n, b, p, k, warm=warm)
@@ -309,12 +310,14 @@ def test_blocked_users_take_part_less_often() -> None:
         {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"kind": "laplace", "multiplier": 9}},
     ],
 )
-def test_phases_that_protect_records_do_not_count_as_protecting_users(other: dict[str, Any]) -> None:
+def test_phases_that_protect_records_do_not_count_as_protecting_users(
+    other: dict[str, Any], snapshot: Snapshot
+) -> None:
     """A user may have several records in the other phase; with one record counted the certificate would be wrong."""
     users = document("shared")
     body = {key: users.pop(key) for key in ("training", "sampler", "matrix", "noise")}
     for phases in ([body, {"noise": {"multiplier": 9.0}} | other], [{"noise": {"multiplier": 9.0}} | other, body]):
-        with pytest.raises(DocumentError, match="protects users"):
+        with snapshot.raises(DocumentError):
             pyaccount.compile(users | {"phases": phases})
     both = certified(json.dumps(users | {"phases": [body, body]}))
     assert both.data.privacy.unit == "user"
@@ -340,26 +343,24 @@ def test_the_fallback_counts_every_record() -> None:
 
 
 USERS = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 8}
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"sampler": {"kind": "user-b-min-sep", "records_per_user": 2}}, "sampler.attribution"),
-    ({"sampler": USERS | {"attribution": "some"}}, "sampler.attribution"),
-    ({"sampler": USERS | {"waits_after": "participation"}}, "sampler.waits_after"),
-    ({"sampler": USERS | {"records_per_user": 0}}, "sampler.records_per_user"),
-    ({"sampler": USERS | {"min_separation": 3}}, "sampler.min_separation"),
-    ({"training": {"participation_rate": 0.02, "iterations": 60}}, "training.sampling_probability"),
-    ({"training": {"iterations": 60, "dataset_size": 100, "expected_batch_size": 5}}, "training.expected_batch_size"),
-    ({"privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3}}, "privacy.adjacency"),
-    ({"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}}, "privacy.group_size"),
-    ({"training": {"sampling_probability": 0.02, "iterations": 1_000_000}}, "training.iterations"),
-    ({"accounting": {"method": "monte-carlo"}}, "accounting.method"),
+WRONG: list[Any] = [
+    {"sampler": {"kind": "user-b-min-sep", "records_per_user": 2}},
+    {"sampler": USERS | {"attribution": "some"}},
+    {"sampler": USERS | {"waits_after": "participation"}},
+    {"sampler": USERS | {"records_per_user": 0}},
+    {"sampler": USERS | {"min_separation": 3}},
+    {"training": {"participation_rate": 0.02, "iterations": 60}},
+    {"training": {"iterations": 60, "dataset_size": 100, "expected_batch_size": 5}},
+    {"privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3}},
+    {"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}},
+    {"training": {"sampling_probability": 0.02, "iterations": 1_000_000}},
+    {"accounting": {"method": "monte-carlo"}},
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), WRONG)
-def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.compile(document("shared", **changes))
-    assert words in str(caught.value)
+@pytest.mark.parametrize("changes", WRONG)
+def test_what_is_wrong_is_located(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.compile(document("shared", **changes)))
 
 
 def test_hundreds_of_records_stay_within_the_stated_error() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from plain_documents import document, one_step
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.errors import DocumentError
 from pyaccount.running.asynchronous import in_thread
 
 
@@ -85,12 +85,11 @@ def test_what_waits_for_its_turn_is_never_begun() -> None:
     assert begun == ["first"]
 
 
-def test_errors_come_back_as_they_are() -> None:
+def test_errors_come_back_as_they_are(snapshot: Snapshot) -> None:
     async def wrong(source: Any) -> Any:
         return await pyaccount.certify_async(source)
 
-    with pytest.raises(DocumentError):
-        asyncio.run(wrong({"pyaccount": 1}))
+    snapshot.raised(lambda: asyncio.run(wrong({"pyaccount": 1})))
 
     def interrupted() -> None:
         raise KeyboardInterrupt

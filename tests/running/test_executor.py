@@ -20,6 +20,7 @@ import pytest
 import yaml
 from made import sampled
 from plain_documents import document, one_step
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core, cli
@@ -153,11 +154,10 @@ def test_lost_workers_of_a_cluster_are_lost_time_only(client: Any) -> None:
     assert found == whole
 
 
-def test_a_pool_that_has_lost_a_process_fails() -> None:
+def test_a_pool_that_has_lost_a_process_fails(snapshot: Snapshot) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
-        with pytest.raises(ClusterError, match=r"the executor failed: BrokenProcessPool: "):
-            list(OnExecutor(pool, Local(1)).waves(job(), 10 * WAVE, without_limit))
+        snapshot.raised(lambda: list(OnExecutor(pool, Local(1)).waves(job(), 10 * WAVE, without_limit)))
 
 
 def other_core() -> None:
@@ -191,11 +191,10 @@ def test_workers_of_a_cluster_with_another_core_are_refused() -> None:
         list(OnExecutor(client.get_executor(), Local(1)).waves(job(), WAVE, without_limit))
 
 
-def test_joint_certificates_are_drawn_by_the_executor() -> None:
+def test_joint_certificates_are_drawn_by_the_executor(snapshot: Snapshot) -> None:
     plain = one_step(2.0)
     both = [DOCUMENT, plain | {"privacy": plain["privacy"] | {"adjacency": "zero-out"}}]
-    with pytest.raises(ClusterError, match="the executor failed"):
-        pyaccount.compose(both, epsilon=2.5, delta=1e-3, executor=Doing(_not_submitted))
+    snapshot.raised(lambda: pyaccount.compose(both, epsilon=2.5, delta=1e-3, executor=Doing(_not_submitted)))
 
 
 class Doing(Executor):
@@ -217,16 +216,16 @@ def _not_submitted(_: Future[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("do", "words"),
+    "do",
     [
-        (_not_submitted, "RuntimeError: cannot schedule new futures after shutdown"),
-        (lambda future: future.set_exception(BrokenProcessPool("a process died")), "BrokenProcessPool: a process died"),
-        (lambda future: future.set_exception(ConnectionError("lost")), "ConnectionError: lost"),
-        (lambda future: future.cancel() and future.set_running_or_notify_cancel(), "CancelledError: "),
+        _not_submitted,
+        lambda future: future.set_exception(BrokenProcessPool("a process died")),
+        lambda future: future.set_exception(ConnectionError("lost")),
+        lambda future: future.cancel() and future.set_running_or_notify_cancel(),
     ],
 )
-def test_what_an_executor_raises_is_located(do: Callable[[Future[Any]], object], words: str) -> None:
-    with pytest.raises(ClusterError, match=f"the executor failed: {words}") as raised:
+def test_what_an_executor_raises_is_located(do: Callable[[Future[Any]], object], snapshot: Snapshot) -> None:
+    with snapshot.raises(ClusterError) as raised:
         list(OnExecutor(Doing(do), Local(1)).waves(job(), WAVE, without_limit))
     assert isinstance(raised.value.__cause__, RuntimeError | BrokenProcessPool | ConnectionError | CancelledError)
 
@@ -238,7 +237,7 @@ def test_what_a_job_raises_comes_back(error: Exception) -> None:
     assert raised.value is error
 
 
-def test_a_time_limit_ends_the_wait_and_cancels_the_waves() -> None:
+def test_a_time_limit_ends_the_wait_and_cancels_the_waves(snapshot: Snapshot) -> None:
     idle, looks = Doing(lambda _: None), iter([None, None, None])
 
     def limited() -> float | None:
@@ -246,8 +245,7 @@ def test_a_time_limit_ends_the_wait_and_cancels_the_waves() -> None:
             return look
         raise LimitError("over")
 
-    with pytest.raises(LimitError, match="over"):
-        list(OnExecutor(idle, Local(1)).waves(job(), 10 * WAVE, limited))
+    snapshot.raised(lambda: list(OnExecutor(idle, Local(1)).waves(job(), 10 * WAVE, limited)))
     assert [one.cancelled() for one in idle.futures] == [True, True]
 
 
@@ -273,9 +271,8 @@ def test_cancelling_ends_the_wait_and_cancels_the_waves() -> None:
 
 
 @pytest.mark.parametrize("other", [3, "tcp://127.0.0.1:8786"])
-def test_other_things_are_no_executors(other: Any) -> None:
-    with pytest.raises(TypeError, match=r"executor is a concurrent\.futures\.Executor, not (int|str).*get_executor"):
-        pyaccount.certify(one_step(1.0), executor=other)
+def test_other_things_are_no_executors(other: Any, snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.certify(one_step(1.0), executor=other))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

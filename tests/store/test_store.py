@@ -14,10 +14,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from plain_documents import document, one_step, sections
+from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.errors import LimitError, StoreError
+from pyaccount.errors import StoreError
 from pyaccount.store import Store, database, running
 
 
@@ -55,10 +56,9 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
         assert len(opened.runs()) == 3
 
 
-def test_an_interrupted_run_leaves_nothing_and_begins_anew(tmp_path: Path) -> None:
+def test_an_interrupted_run_leaves_nothing_and_begins_anew(tmp_path: Path, snapshot: Snapshot) -> None:
     one = sampled_document(accounting={"tolerance": 0.1, "profile": [], "seed": 3})
-    with pytest.raises(LimitError):
-        pyaccount.certify(one, store=tmp_path / "runs.db", time_limit=0.01)
+    snapshot.raised(lambda: pyaccount.certify(one, store=tmp_path / "runs.db", time_limit=0.01))
     with Store(tmp_path / "runs.db") as opened:
         assert opened.runs() == []
     found = pyaccount.certify(one, store=tmp_path / "runs.db")
@@ -122,7 +122,7 @@ def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
         assert len(opened.runs()) == 2
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
     text, other, later = tmp_path / "text.db", tmp_path / "other.db", tmp_path / "later.db"
     text.write_text("no database, but a text that is long enough to be one" * 20, encoding="utf-8")
     with sqlite3.connect(other) as connection:
@@ -131,16 +131,14 @@ def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with sqlite3.connect(later) as connection:
         connection.execute("PRAGMA user_version = 2")
     one = document(privacy__epsilon="solve")
-    for path, message in (
-        (text, "is not a store of pyaccount"),
-        (other, "not a store of pyaccount"),
-        (later, "format 2"),
-        (tmp_path, "is a folder"),
-        (tmp_path / "nowhere" / "runs.db", "does not exist"),
+    for path in (
+        text,
+        other,
+        later,
+        tmp_path,
+        tmp_path / "nowhere" / "runs.db",
     ):
-        with pytest.raises(StoreError, match=message) as caught:
-            pyaccount.certify(one, store=path)
-        assert str(path) in str(caught.value)
+        snapshot.raised(pyaccount.certify, one, store=path)
         with pytest.warns(UserWarning, match="goes on without it"):
             assert pyaccount.certify(one, store=path, store_errors="continue").holds
     assert text.read_text(encoding="utf-8").startswith("no database")
@@ -150,17 +148,15 @@ def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         sqlite3, "connect", lambda name, **options: connect(f"file:{name}?mode=ro", uri=True, **options)
     )
-    with pytest.raises(StoreError, match=r"cannot be written: .*readonly"):
-        pyaccount.certify(one, store=path)
+    snapshot.raised(pyaccount.certify, one, store=path)
 
 
-def test_what_was_changed_is_not_believed(tmp_path: Path) -> None:
+def test_what_was_changed_is_not_believed(tmp_path: Path, snapshot: Snapshot) -> None:
     path, one = tmp_path / "other.db", document(privacy__epsilon="solve")
     pyaccount.certify(one, store=path)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET certificate = replace(certificate, '\"holds\": true', '\"holds\": false')")
-    with pytest.raises(StoreError, match="is damaged"):
-        pyaccount.certify(one, store=path)
+    snapshot.raised(pyaccount.certify, one, store=path)
 
 
 def test_what_another_core_would_draw_is_not_mixed_with_this_ones(
@@ -177,12 +173,13 @@ def test_what_another_core_would_draw_is_not_mixed_with_this_ones(
         assert len({run.versions for run in opened.runs()}) == 1
 
 
-def test_another_processs_lock_is_waited_for_and_no_longer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_processs_lock_is_waited_for_and_no_longer(
+    store: Store, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     other = sqlite3.connect(store.path, timeout=0, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreError, match="locked"):
-        store.remove(["run"])
+    snapshot.raised(store.remove, ["run"])
     # Reading waits for nobody.
     assert [run.id for run in store.runs()] == ["run"]
     monkeypatch.setattr(database, "PATIENCE", 60.0)
@@ -216,7 +213,9 @@ def test_the_command_lists_shows_and_removes(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("column", ["certificate", "versions", "checksum"])
-def test_a_damaged_run_is_listed_and_removed_and_harms_no_other(column: str, tmp_path: Path) -> None:
+def test_a_damaged_run_is_listed_and_removed_and_harms_no_other(
+    column: str, tmp_path: Path, snapshot: Snapshot
+) -> None:
     for sigma in (1.0, 2.0):
         pyaccount.certify(one_step(sigma), store=tmp_path / "runs.db")
     connection = sqlite3.connect(tmp_path / "runs.db")
@@ -229,8 +228,7 @@ def test_a_damaged_run_is_listed_and_removed_and_harms_no_other(column: str, tmp
     bad, good = sorted(listed, key=lambda one: not one["damaged"])
     assert runs(good["id"], *store, "--format", "json").return_value == 0
     assert isinstance(runs(bad["id"], *store).exception, StoreError)
-    with pytest.raises(StoreError, match="damaged"):
-        pyaccount.certify(one_step(1.0), store=tmp_path / "runs.db")
+    snapshot.raised(lambda: pyaccount.certify(one_step(1.0), store=tmp_path / "runs.db"))
     assert runs(bad["id"], "--remove", *store).return_value == 0
     assert pyaccount.certify(one_step(1.0), store=tmp_path / "runs.db").holds
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from plain_documents import doc, sections
 from scipy import linalg, optimize  # type: ignore[import-untyped]
+from snapshots import Snapshot
 
 import pyaccount
-from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices import strategy
 from pyaccount.strategies.inverse import banded_inverse, blt, inverse_square_root, optimal_blt
 from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
@@ -21,7 +21,7 @@ def matrix(column: Any) -> Any:
     return linalg.toeplitz(column, np.zeros(len(column)))
 
 
-def test_inverses_are_inverses() -> None:
+def test_inverses_are_inverses(snapshot: Snapshot) -> None:
     for bands in (1, 2, 5, 40):
         d = inverse_square_root(bands)
         column = banded_inverse(d.tolist(), 40)
@@ -30,10 +30,8 @@ def test_inverses_are_inverses() -> None:
         assert (column > 0).all() or bands == 1
     # With every band it is the square root itself.
     assert banded_inverse(inverse_square_root(40).tolist(), 40) == pytest.approx(banded_square_root(40), rel=1e-12)
-    with pytest.raises(ValueError, match="diagonal 1"):
-        banded_inverse([1.0, 0.5], 10)
-    with pytest.raises(ValueError, match="greater than 0"):
-        banded_inverse([0.0, -0.5], 10)
+    snapshot.raised(banded_inverse, [1.0, 0.5], 10)
+    snapshot.raised(banded_inverse, [0.0, -0.5], 10)
 
 
 @pytest.mark.parametrize(("root", "power", "n"), [(0.99969, 5, 3000), (0.9985, 6, 1500), (0.9, 2, 50)])
@@ -78,11 +76,9 @@ def test_the_certificate_of_an_inverse_whose_terms_cancel() -> None:
     assert certificate.epsilon_lower <= truth <= certificate.epsilon < truth * (1 + 1e-6)
 
 
-def test_inverses_that_cannot_be_computed_are_refused() -> None:
-    with pytest.raises(ValueError, match="too many"):
-        banded_inverse([1.0] + [-1e-5, 1e-6] * 3000, 10_000)
-    with pytest.raises(ValueError, match=r"beyond 2\^900"):
-        banded_inverse([1.0, -3.0, 0.5], 2000)
+def test_inverses_that_cannot_be_computed_are_refused(snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: banded_inverse([1.0] + [-1e-5, 1e-6] * 3000, 10_000))
+    snapshot.raised(banded_inverse, [1.0, -3.0, 0.5], 2000)
 
 
 def test_buffers_by_their_definition() -> None:
@@ -190,10 +186,9 @@ def test_the_modes_of_a_full_matrix_are_its_sums_of_columns() -> None:
     assert largest >= np.linalg.norm(modes, axis=1).max()
 
 
-def test_a_bad_inverse_is_found_before_anything_runs() -> None:
+def test_a_bad_inverse_is_found_before_anything_runs(snapshot: Snapshot) -> None:
     bad = {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}
-    with pytest.raises(DocumentError, match="diagonal 1"):
-        pyaccount.compile(document(matrix=bad, sampler={"kind": "balls-in-bins", "bins": 24}))
+    snapshot.raised(lambda: pyaccount.compile(document(matrix=bad, sampler={"kind": "balls-in-bins", "bins": 24})))
 
 
 def test_certificates_hold_the_buffers() -> None:
@@ -205,27 +200,22 @@ def test_certificates_hold_the_buffers() -> None:
     assert pyaccount.certify(document(matrix=stated)).epsilon == pyaccount.certify(document()).epsilon
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"matrix": {"kind": "blt"}}, "matrix.buffers"),
-    ({"matrix": {"kind": "blt", "scales": [0.1]}}, "matrix.decays"),
-    ({"matrix": {"kind": "blt", "scales": [0.1], "decays": [0.5, 0.6]}}, "1 scales and 2 decays"),
-    ({"matrix": {"kind": "blt", "buffers": 2, "scales": [0.1], "decays": [0.5]}}, "not both"),
-    ({"matrix": {"kind": "blt", "scales": [-0.1], "decays": [0.5]}}, "matrix.scales[0]"),
-    ({"matrix": {"kind": "blt", "scales": [0.1], "decays": [1.5]}}, "matrix.decays[0]"),
-    ({"matrix": {"kind": "blt", "buffers": 99}}, "matrix.buffers"),
-    ({"matrix": {"kind": "banded-inverse"}}, "matrix.bands"),
-    ({"matrix": {"kind": "banded-inverse", "bands": 97}}, "97 bands"),
-    ({"training": {"iterations": 20_000}}, "training.iterations"),
-    ({"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}}, "diagonal 1"),
-    (
-        sections(sampler="cyclic-poisson", partitions=24, iterations=96, participation_rate=0.01),
-        "balls-in-bins",
-    ),
+WRONG: list[Any] = [
+    {"matrix": {"kind": "blt"}},
+    {"matrix": {"kind": "blt", "scales": [0.1]}},
+    {"matrix": {"kind": "blt", "scales": [0.1], "decays": [0.5, 0.6]}},
+    {"matrix": {"kind": "blt", "buffers": 2, "scales": [0.1], "decays": [0.5]}},
+    {"matrix": {"kind": "blt", "scales": [-0.1], "decays": [0.5]}},
+    {"matrix": {"kind": "blt", "scales": [0.1], "decays": [1.5]}},
+    {"matrix": {"kind": "blt", "buffers": 99}},
+    {"matrix": {"kind": "banded-inverse"}},
+    {"matrix": {"kind": "banded-inverse", "bands": 97}},
+    {"training": {"iterations": 20_000}},
+    {"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}},
+    sections(sampler="cyclic-poisson", partitions=24, iterations=96, participation_rate=0.01),
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), WRONG)
-def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(DocumentError) as caught:
-        pyaccount.certify(document(**changes))
-    assert words in str(caught.value)
+@pytest.mark.parametrize("changes", WRONG)
+def test_what_is_wrong_is_located(changes: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(lambda: pyaccount.certify(document(**changes)))

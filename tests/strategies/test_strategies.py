@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, signal  # type: ignore[import-untyped]
+from snapshots import Snapshot
 
 from pyaccount.strategies.dense import (
-    LARGEST,
     MatrixFileError,
     bands_of,
     column_norms,
@@ -92,9 +92,9 @@ def test_quotients_of_series(bands: int) -> None:
         assert abs(Fraction(one) - other) <= 3 * (i + 1) * (bands + 1) * Fraction(2) ** -53 * other
 
 
-def test_quotients_need_a_first_coefficient_and_overflow_openly() -> None:
+def test_quotients_need_a_first_coefficient_and_overflow_openly(snapshot: Snapshot) -> None:
     for wrong in (np.array([]), np.array([0.0, 1.0])):
-        with pytest.raises(ValueError, match="first coefficient of a divisor"):
+        with snapshot.raises(ValueError):
             quotient(np.ones(3), wrong)
     assert quotient(np.array([]), np.ones(1)).size == 0
     assert not np.isfinite(quotient(np.ones(2000), np.array([1.0, -1e300]))).all()
@@ -229,36 +229,32 @@ def test_one_band_is_the_identity() -> None:
 
 
 @pytest.mark.parametrize(("iterations", "bands"), [(0, 1), (5, 0), (5, 6), (-1, -1)])
-def test_optimum_out_of_range(iterations: int, bands: int) -> None:
-    with pytest.raises(ValueError, match="strategy"):
-        optimal_toeplitz(iterations, bands)
+def test_optimum_out_of_range(iterations: int, bands: int, snapshot: Snapshot) -> None:
+    snapshot.raised(optimal_toeplitz, iterations, bands)
 
 
 @pytest.mark.parametrize(
-    ("coefficients", "message"),
+    "coefficients",
     [
-        ([], "at least one number"),
-        ([[1.0]], r"shape \(1, 1\)"),
-        ([0.0, 1.0], "no inverse"),
-        ([1.0, -0.5], "coefficient 1 is -0.5"),
-        ([1.0, 0.0, float("nan")], "coefficient 2 is nan"),
-        ([float("inf")], "coefficient 0 is inf"),
+        [],
+        [[1.0]],
+        [0.0, 1.0],
+        [1.0, -0.5],
+        [1.0, 0.0, float("nan")],
+        [float("inf")],
     ],
 )
-def test_bad_coefficients(coefficients: list[float], message: str) -> None:
+def test_bad_coefficients(coefficients: list[float], snapshot: Snapshot) -> None:
     for call in (normalized, lambda c: toeplitz_error(c, 5)):
-        with pytest.raises(ValueError, match=message):
-            call(coefficients)
+        snapshot.raised(call, coefficients)
 
 
-def test_bad_sizes() -> None:
-    with pytest.raises(ValueError, match="at least 1 band"):
-        banded_square_root(0)
-    with pytest.raises(ValueError, match="at least 1 iteration"):
-        toeplitz_error([1.0], 0)
+def test_bad_sizes(snapshot: Snapshot) -> None:
+    snapshot.raised(banded_square_root, 0)
+    snapshot.raised(toeplitz_error, [1.0], 0)
 
 
-def test_scales() -> None:
+def test_scales(snapshot: Snapshot) -> None:
     """Neither an overflow nor an underflow of a square goes into an answer."""
     for scale in (1e-200, 1.0, 1e300):
         assert normalized([3.0 * scale, 4.0 * scale]) == pytest.approx([0.6, 0.8], rel=1e-15)
@@ -267,11 +263,9 @@ def test_scales() -> None:
     assert column_norms(matrix) == pytest.approx([5e-200] * 3 + [3e-200], rel=1e-15)
     assert normalized_columns_max(toeplitz(np.array([1.2e308, 1.6e308]), 2))[1] == pytest.approx([0.8, 0.6])
     for coefficients, size in [([1e-200], 3), ([1e200], 3), ([1.0, 2.0], 2000)]:
-        with pytest.raises(ValueError, match="outside the range"):
-            toeplitz_error(coefficients, size)
+        snapshot.raised(toeplitz_error, coefficients, size)
     for dense in (1e-200 * np.eye(3), 1e200 * np.eye(3), toeplitz(np.array([1.0, 1e200]), 4)):
-        with pytest.raises(ValueError, match="outside the range"):
-            dense_error(dense)
+        snapshot.raised(dense_error, dense)
 
 
 # Dense
@@ -348,33 +342,32 @@ def test_text_keeps_every_digit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("", "shape 0 × 0, but 2 iterations need 2 × 2"),
-        ("# nothing\n", "shape 0 × 0"),
-        ("1 0 0\n0 1 0\n", "shape 2 × 3, but 2 iterations need 2 × 2"),
-        ("1 0 0\n0 1 0\n0 0 1\n", "shape 3 × 3, but 2 iterations need 2 × 2, or more rows"),
-        ("1\n0\n0\n", "shape 3 × 1"),
-        ("1 0\n0 1\n0 -1\n", "row 2, column 1 is not allowed: every entry must be ≥ 0"),
-        ("1 0\n2 0\n3 0\n", "column 1 has no positive entry, so the round has no part in any row"),
-        ("1,0\n0\n", "row 1 has 1 entries, but row 0 has 2"),
-        ("1,0\n0,x\n", "row 1, column 1 is not a real number"),
-        ("1,0\n,1\n", "row 1, column 0 is not a real number"),
-        ("1;0 0\n0 1\n", "row 0, column 0 is not a real number"),
-        ("1 0\n1+2j 1\n", r"row 1, column 0 is not a real number"),
-        ("1,0\n0 0,1\n", "row 1, column 0 is not a real number"),
-        ("1 0\nnan 1\n", "row 1, column 0 is not allowed: every entry must be finite"),
-        ("1 inf\nnan 1\n", "row 0, column 1 is not allowed: every entry must be finite"),
-        ("1 0\n1e999 1\n", "row 1, column 0 is not allowed: every entry must be finite"),
-        ("1 0.5\n-1 0\n", "row 0, column 1 is not allowed: a strategy matrix is lower triangular"),
-        ("0 0\n-1 1\n", "row 1, column 0 is not allowed: every entry must be ≥ 0"),
-        ("1 0\n1 0\n", "row 1, column 1 is not allowed: every diagonal entry must be positive"),
+        "",
+        "# nothing\n",
+        "1 0 0\n0 1 0\n",
+        "1 0 0\n0 1 0\n0 0 1\n",
+        "1\n0\n0\n",
+        "1 0\n0 1\n0 -1\n",
+        "1 0\n2 0\n3 0\n",
+        "1,0\n0\n",
+        "1,0\n0,x\n",
+        "1,0\n,1\n",
+        "1;0 0\n0 1\n",
+        "1 0\n1+2j 1\n",
+        "1,0\n0 0,1\n",
+        "1 0\nnan 1\n",
+        "1 inf\nnan 1\n",
+        "1 0\n1e999 1\n",
+        "1 0.5\n-1 0\n",
+        "0 0\n-1 1\n",
+        "1 0\n1 0\n",
     ],
 )
-def test_bad_text(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_text(tmp_path: Path, text: str, snapshot: Snapshot) -> None:
     (tmp_path / "c.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(MatrixFileError, match=message):
-        load_dense(tmp_path / "c.csv", 2)
+    snapshot.raised(load_dense, tmp_path / "c.csv", 2)
 
 
 def test_text_in_another_encoding(tmp_path: Path) -> None:
@@ -384,39 +377,36 @@ def test_text_in_another_encoding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "message"),
+    "array",
     [
-        (np.ones((2, 2), dtype=complex), "real numbers are expected, but their type is complex128"),
-        (np.eye(2, dtype=bool), "their type is bool"),
-        (np.array([["1", "0"], ["0", "1"]]), "their type is str"),
-        (np.zeros((2, 2), dtype="m8[s]"), "their type is timedelta64"),
-        (np.zeros((2, 2), dtype=[("a", "f8")]), "their type is"),
-        (np.array(1.0), r"shape \(\), but 2 iterations need 2 × 2"),
-        (np.ones(4), r"shape \(4,\), but"),
-        (np.ones((2, 3)), "shape 2 × 3, but"),
-        (np.ones((2, 2, 1)), "shape 2 × 2 × 1, but"),
-        (np.eye(3), "shape 3 × 3, but 2 iterations need 2 × 2"),
-        (np.zeros((0, 0)), "shape 0 × 0, but"),
-        (np.array([[1.0, 0.0], [np.nan, 1.0]]), "row 1, column 0 is not allowed: every entry must be finite"),
-        (np.ones((2, 2)), "row 0, column 1 is not allowed: a strategy matrix is lower triangular"),
-        (np.array([[1, 0], [-3, 1]]), "row 1, column 0 is not allowed: every entry must be ≥ 0"),
-        (np.array([[-1, 0], [0, 1]]), "row 0, column 0 is not allowed: every entry must be ≥ 0"),
-        (np.diag([1.0, 0.0]), "row 1, column 1 is not allowed: every diagonal entry must be positive"),
+        np.ones((2, 2), dtype=complex),
+        np.eye(2, dtype=bool),
+        np.array([["1", "0"], ["0", "1"]]),
+        np.zeros((2, 2), dtype="m8[s]"),
+        np.zeros((2, 2), dtype=[("a", "f8")]),
+        np.array(1.0),
+        np.ones(4),
+        np.ones((2, 3)),
+        np.ones((2, 2, 1)),
+        np.eye(3),
+        np.zeros((0, 0)),
+        np.array([[1.0, 0.0], [np.nan, 1.0]]),
+        np.ones((2, 2)),
+        np.array([[1, 0], [-3, 1]]),
+        np.array([[-1, 0], [0, 1]]),
+        np.diag([1.0, 0.0]),
     ],
 )
-def test_bad_npy(tmp_path: Path, array: np.ndarray, message: str) -> None:
+def test_bad_npy(tmp_path: Path, array: np.ndarray, snapshot: Snapshot) -> None:
     np.save(tmp_path / "c.npy", array)
-    with pytest.raises(MatrixFileError, match=message):
-        load_dense(tmp_path / "c.npy", 2)
+    snapshot.raised(load_dense, tmp_path / "c.npy", 2)
 
 
-def test_objects_are_not_unpickled(tmp_path: Path) -> None:
+def test_objects_are_not_unpickled(tmp_path: Path, snapshot: Snapshot) -> None:
     np.save(tmp_path / "c.npy", np.array([[1, 0], [0, None]], dtype=object), allow_pickle=True)
-    with pytest.raises(MatrixFileError, match="their type is object"):
-        load_dense(tmp_path / "c.npy", 2)
+    snapshot.raised(load_dense, tmp_path / "c.npy", 2)
     (tmp_path / "pickle.npy").write_bytes(b"\x80\x04]\x94.")
-    with pytest.raises(MatrixFileError, match=r"not a \.npy file"):
-        load_dense(tmp_path / "pickle.npy", 2)
+    snapshot.raised(load_dense, tmp_path / "pickle.npy", 2)
 
 
 def test_broken_npy(tmp_path: Path) -> None:
@@ -467,21 +457,14 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize(
-    ("iterations", "message"),
-    [
-        (2000, "shape 71000 × 71000, but 2000 iterations need 2000 × 2000"),
-        (71000, f"71000 rows; a dense matrix may have {LARGEST}"),
-    ],
-)
+@pytest.mark.parametrize("iterations", [2000, 71000])
 def test_of_a_40_gb_file_only_the_header_is_read(
-    tmp_path: Path, iterations: int, message: str, request: pytest.FixtureRequest
+    tmp_path: Path, iterations: int, request: pytest.FixtureRequest, snapshot: Snapshot
 ) -> None:
     sparse_npy(tmp_path / "c.npy", 71000)
     assert (tmp_path / "c.npy").stat().st_size > 40e9
     bytes_read = request.getfixturevalue("bytes_read")
-    with pytest.raises(MatrixFileError, match=message):
-        load_dense(tmp_path / "c.npy", iterations)
+    snapshot.raised(load_dense, tmp_path / "c.npy", iterations)
     assert 0 < sum(bytes_read) < 2**20
 
 

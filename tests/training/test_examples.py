@@ -36,7 +36,7 @@ def one_other_point(monkeypatch: pytest.MonkeyPatch) -> None:
         ("digits_users.py", ("--epsilon", "16", "--runs", "1", "--trials", "1", "--rounds", "24"), 2, 5),
     ],
 )
-def test_an_example_trains(  # noqa: PLR0917 - a script, its options, and what is seen of it
+def test_an_example_trains(
     script: str,
     options: tuple[str, ...],
     count: int,

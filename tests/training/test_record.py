@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from snapshots import Snapshot
 
-from pyaccount.errors import RunError
 from pyaccount.training.noise.nonces import NONCE_BYTES
 from pyaccount.training.record import Recorded
 from pyaccount.training.writing import RecordWriter
@@ -49,11 +49,10 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
         assert path.read_bytes() == b"".join(lines)
 
 
-def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Path) -> None:
+def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Path, snapshot: Snapshot) -> None:
     path = tmp_path / "record.jsonl"
     writer = RecordWriter(path)
-    with pytest.raises(RunError, match="this process has this run open already"):
-        RecordWriter(path)
+    snapshot.raised(RecordWriter, path)
     # A forked child process has this copy of the file until it closes it.
     inherited = os.dup(writer._handle)
     try:
@@ -64,7 +63,7 @@ def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Pa
 
 
 @pytest.mark.parametrize("place", range(5))
-def test_changed_lines_show(tmp_path: Path, place: int) -> None:
+def test_changed_lines_show(tmp_path: Path, place: int, snapshot: Snapshot) -> None:
     path = tmp_path / "record.jsonl"
     lines = written(path)
     damaged = {
@@ -78,27 +77,25 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
             # A change of the last line shows when the next line is written, or in the comparison with the certificate.
             continue
         path.write_bytes(b"".join(found))
-        with pytest.raises(RunError, match="line"):
-            Recorded.read(path)
+        snapshot.raised(Recorded.read, path)
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    "line",
     [
-        (b"[]\n", "not a line of a record"),
-        (b"{\n", "not JSON"),
-        (b'{"event":"run","event":"run"}\n', "occurs twice"),
-        (b'{"event":"run","record":NaN}\n', "not a number"),
-        (b'{"event":"other"}\n', "not a line of a record"),
-        (b'{"event":"run","record":3,"previous":"' + b"0" * 64 + b'"}\n', "version 3"),
-        (b'{"event":"run","record":1,"previous":""}\n', "does not follow"),
-        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not allowed at this position"),
-        (b"\xff\n", "not JSON"),
-        (b"", "does not contain the record of a run"),
+        b"[]\n",
+        b"{\n",
+        b'{"event":"run","event":"run"}\n',
+        b'{"event":"run","record":NaN}\n',
+        b'{"event":"other"}\n',
+        b'{"event":"run","record":3,"previous":"' + b"0" * 64 + b'"}\n',
+        b'{"event":"run","record":1,"previous":""}\n',
+        b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n',
+        b"\xff\n",
+        b"",
     ],
 )
-def test_what_is_no_record_is_refused_at_its_line(tmp_path: Path, line: bytes, message: str) -> None:
+def test_what_is_no_record_is_refused_at_its_line(tmp_path: Path, line: bytes, snapshot: Snapshot) -> None:
     path = tmp_path / "record.jsonl"
     path.write_bytes(line)
-    with pytest.raises(RunError, match=message):
-        Recorded.read(path)
+    snapshot.raised(Recorded.read, path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from snapshots import Snapshot
 from training_runs import BASE, document, started
 
 import pyaccount
@@ -45,41 +46,33 @@ def test_the_most_contributions_are_a_public_number(
     assert max(len(batches.batch(number)) for number in range(12)) <= most
 
 
-def test_wild_sums_are_refused_and_not_counted(tmp_path: Path) -> None:
+def test_wild_sums_are_refused_and_not_counted(tmp_path: Path, snapshot: Snapshot) -> None:
     """A batch has at most 40 contributions of norm 1, and the bound has a small margin for roundings."""
     run = started(tmp_path)
     with run.step() as step:
         for wild in (1e6, 1e308, 41.0):
-            with pytest.raises(
-                RunError, match=r"norm is larger than 40 contributions of clip norm 1, the most"
-            ) as caught:
+            with snapshot.raises(RunError) as caught:
                 step.release(np.array([0.0, wild]))
             # The message does not contain the norm of the sum.
             assert f"{wild:g}" not in str(caught.value).replace("40", "")
-        with pytest.raises(RunError, match="norm is larger than 40"):
-            step.release({"a": np.full(3, 20.0, np.float32), "b": np.full(2, -30.0)})
-        with pytest.raises(RunError, match="norm is larger than 40"):
-            step.release(np.full(100, 3e38, np.float32))
-        with pytest.raises(RunError, match="sum: not all entries are finite"):
-            step.release(np.array([0.0, np.nan]))
+        snapshot.raised(lambda: step.release({"a": np.full(3, 20.0, np.float32), "b": np.full(2, -30.0)}))
+        snapshot.raised(lambda: step.release(np.full(100, 3e38, np.float32)))
+        snapshot.raised(lambda: step.release(np.array([0.0, np.nan])))
         step.release(np.array([24.0, 32.0]))
     assert run.released == 1
     assert Recorded.read(tmp_path / "record.jsonl").rounds == 1
 
 
-def test_every_sum_has_a_bound_of_its_own(tmp_path: Path) -> None:
+def test_every_sum_has_a_bound_of_its_own(tmp_path: Path, snapshot: Snapshot) -> None:
     noise = {"multiplier": 0.5, "also": [{"what": "a count", "multiplier": 30.0}]}
     run = started(tmp_path, {"noise": noise}, also_clip_norms={"a count": 0.5})
     with run.step() as step:
-        with pytest.raises(
-            RunError, match=r"a count: the sum's ℓ₂ norm is larger than 40 contributions of clip norm 0\.5"
-        ):
-            step.release(np.zeros(3), also={"a count": np.array([-21.0])})
+        snapshot.raised(lambda: step.release(np.zeros(3), also={"a count": np.array([-21.0])}))
         step.release(np.zeros(3), also={"a count": np.array([-20.0])})
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_norm_is_that_of_all_arrays_together(dtype: Any) -> None:
+def test_the_norm_is_that_of_all_arrays_together(dtype: Any, snapshot: Snapshot) -> None:
     generator = np.random.default_rng(4)
     arrays = {
         name: generator.normal(size=shape).astype(dtype) for name, shape in (("a", (300, 7)), ("b", ()), ("c", 900))
@@ -87,8 +80,7 @@ def test_the_norm_is_that_of_all_arrays_together(dtype: Any) -> None:
     arrays["a"] = arrays["a"].T[::2]
     norm = float(np.sqrt(sum(np.sum(np.square(array, dtype=np.float64)) for array in arrays.values())))
     check_norm(arrays, norm / 10 / 1.015, 10)
-    with pytest.raises(RunError):
-        check_norm(arrays, norm / 10 / 1.016, 10)
+    snapshot.raised(lambda: check_norm(arrays, norm / 10 / 1.016, 10))
     check_norm({"none": np.zeros(0, dtype)}, 1e-30, 1)
 
 
