@@ -7,7 +7,7 @@ import warnings
 from itertools import pairwise
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -68,7 +68,7 @@ def test_a_ledger_takes_more_kinds_of_rounds_than_a_document(monkeypatch: pytest
 def test_fewer_kinds_are_never_more_private(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike, "KINDS", 3)
     phases = [
-        sections(dataset_size=1000, expected_batch_size=batch, iterations=2, sampler=kind, multiplier=sigma)
+        sectioned(dataset_size=1000, expected_batch_size=batch, iterations=2, sampler=kind, multiplier=sigma)
         for kind in ("poisson", "fixed-size")
         for sigma, batch in ((1.01, 100), (1.02, 101), (1.03, 100), (1.04, 999))
     ]
@@ -111,7 +111,7 @@ def test_what_is_certified_one_by_one_fits_into_a_document() -> None:
 
 def test_probabilities_of_single_records_stay_as_they_are() -> None:
     """Only the noise of rounds with a mapping is rounded: its largest probability is a bound already."""
-    phase = sections(sampling_probability={"max": 0.03}, iterations=1, sampler="poisson", multiplier=1.0)
+    phase = sectioned(sampling_probability={"max": 0.03}, iterations=1, sampler="poisson", multiplier=1.0)
     phases = [{**phase, "noise": {"multiplier": 1.0 + step / 10_000}} for step in range(3000)]
     fewer, change = alike.fewer_kinds(phases)
     assert len(fewer) <= alike.KINDS

@@ -19,7 +19,7 @@ from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 from places import GOLDEN
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -277,8 +277,8 @@ def test_batches_of_a_fixed_size() -> None:
     )
     document = dp_accounting.from_event(tree, adjacency="replace-one", delta=DELTA, epsilon=4, group_size=1)
     assert document["phases"] == [
-        sections(dataset_size=1000, expected_batch_size=10, iterations=5, sampler="fixed-size", multiplier=2),
-        sections(dataset_size=1000, expected_batch_size=20, iterations=1, sampler="with-replacement", multiplier=3),
+        sectioned(dataset_size=1000, expected_batch_size=10, iterations=5, sampler="fixed-size", multiplier=2),
+        sectioned(dataset_size=1000, expected_batch_size=20, iterations=1, sampler="with-replacement", multiplier=3),
     ]
     assert dp_accounting.to_event(document) == tree
     assert pyaccount.certify(document).holds
@@ -611,7 +611,7 @@ def test_mixtures_that_move_nothing_release_nothing() -> None:
 
 
 def test_several_draws_under_replacement_have_no_event(snapshot: Snapshot) -> None:
-    changes = sections(
+    changes = sectioned(
         privacy={**BASE["privacy"], "adjacency": "replace-one"}, sampler="poisson", draws_per_iteration=2
     )
     snapshot(only_problem(dp_accounting.to_event, {**BASE, **changes}))

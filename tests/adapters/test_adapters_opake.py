@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from adapter_samples import only_problem
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -145,7 +145,7 @@ def read(process: Any, adjacency: str = "add-remove") -> dict[str, Any]:
 
 
 STEP = Poisson(Gaussian(1.1), 0.01)
-POISSON = sections(sampling_probability=0.01, iterations=600, sampler="poisson", multiplier=1.1)
+POISSON = sectioned(sampling_probability=0.01, iterations=600, sampler="poisson", multiplier=1.1)
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> None:

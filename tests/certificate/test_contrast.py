@@ -11,8 +11,9 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import doc
+from plain_documents import doc, sectioned
 from report_samples import text_of
+from snapshots import Snapshot
 
 import pyaccount
 
@@ -38,50 +39,25 @@ def document(sampler: dict[str, Any], training: dict[str, Any], **sections: Any)
 
 
 @pytest.mark.parametrize(
-    ("raw", "words", "sensitivity"),
+    ("raw", "sensitivity"),
     [
-        (document({"kind": "poisson"}, {"sampling_probability": 0.1}), "every record in every round", math.sqrt(12)),
-        (
-            document({"kind": "none", "max_participations": 3}, {}),
-            "each record in at most 3 rounds, without sampling",
-            math.sqrt(3),
-        ),
-        (
-            document({"kind": "none", "max_participations": 1}, {}),
-            "each record in at most 1 round, without sampling",
-            1.0,
-        ),
-        (document({"kind": "none"}, {}), "every record in every round, without sampling", math.sqrt(12)),
-        (
-            document({"kind": "none", "min_separation": 5}, {}, matrix=BANDED),
-            "each record in at most 3 rounds, 5 or more apart, without sampling",
-            moved([0, 5, 10]),
-        ),
-        (
-            document({"kind": "none"}, {}, matrix=BANDED),
-            "every record in every round, without sampling",
-            moved(list(range(12))),
-        ),
+        (document({"kind": "poisson"}, {"sampling_probability": 0.1}), math.sqrt(12)),
+        (document({"kind": "none", "max_participations": 3}, {}), math.sqrt(3)),
+        (document({"kind": "none", "max_participations": 1}, {}), 1.0),
+        (document({"kind": "none"}, {}), math.sqrt(12)),
+        (document({"kind": "none", "min_separation": 5}, {}, matrix=BANDED), moved([0, 5, 10])),
+        (document({"kind": "none"}, {}, matrix=BANDED), moved(list(range(12)))),
         (
             document({"kind": "cyclic-poisson", "partitions": 4}, {"sampling_probability": 0.1}, matrix=BANDED),
-            "public participations, as bad as they can be",
             moved([0, 4, 8]),
         ),
-        (
-            document({"kind": "with-replacement"}, {"expected_batch_size": 10}),
-            "every record once in every round",
-            math.sqrt(12),
-        ),
-        (
-            document({"kind": "poisson", "truncate_to": 200}, {"sampling_probability": 0.1}),
-            "every record in every round, in another one's place",
-            2 * math.sqrt(12),
-        ),
+        (document({"kind": "with-replacement"}, {"expected_batch_size": 10}), math.sqrt(12)),
+        (document({"kind": "poisson", "truncate_to": 200}, {"sampling_probability": 0.1}), 2 * math.sqrt(12)),
     ],
 )
-def test_the_contrast_is_about_what_it_says(raw: dict[str, Any], words: str, sensitivity: float) -> None:
+def test_the_contrast_is_about_what_it_says(raw: dict[str, Any], sensitivity: float, snapshot: Snapshot) -> None:
     contrast = pyaccount.certify(raw).data.unamplified
-    assert contrast.description == words
+    snapshot(contrast.description)
     assert contrast.epsilon == pytest.approx(float(oracle.gaussian_epsilon(sensitivity / 4.0, DELTA)), rel=2e-6)
 
 
@@ -102,12 +78,7 @@ def test_phases_with_contrasts_of_their_own_are_named() -> None:
         "privacy": BASE["privacy"],
         "phases": [
             {"name": "first", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
-            {
-                "name": "statistics",
-                "training": {"iterations": 5},
-                "sampler": {"kind": "none", "max_participations": 2},
-                "noise": {"multiplier": 8.0},
-            },
+            sectioned(name="statistics", iterations=5, sampler="none", max_participations=2, multiplier=8.0),
             {"name": "second", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
         ],
     }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -183,7 +183,7 @@ def test_choices_are_made_first_and_several_phases_have_one_each() -> None:
 
 def test_a_matrix_that_is_searched_for_is_found_first() -> None:
     """The same as the certificate's, for both begin with the same seed."""
-    raw = document("identity", matrix={"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampling"}) | sections(
+    raw = document("identity", matrix={"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampling"}) | sectioned(
         "adjacency=zero-out epsilon=1 delta=1e-2 participation_rate=0.1 sampler=b-min-sep seed=20261123",
         "profile=[] tolerance=0.2",
         iterations=N,

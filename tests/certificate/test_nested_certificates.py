@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import sections
+from plain_documents import sectioned
 
 import pyaccount
 
 STEPS: dict[str, Any] = {"training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": 9}}
-BATCHES: dict[str, Any] = sections("name=batches iterations=30 sampling_probability=0.1 sampler=poisson multiplier=4")
+BATCHES: dict[str, Any] = sectioned("name=batches iterations=30 sampling_probability=0.1 sampler=poisson multiplier=4")
 NUMBER: dict[str, Any] = {"mechanism": {"kind": "laplace", "scale": 50}}
 SOLVED: dict[str, Any] = {**STEPS, "noise": {"multiplier": "solve"}}
 SAMPLE: dict[str, Any] = {"kind": "poisson", "sampling_probability": 0.01}
 STRATA: dict[str, Any] = {"strata": {"a": 0.1, "b": 0.05}}
-FIXED: dict[str, Any] = sections(
+FIXED: dict[str, Any] = sectioned(
     iterations=2, dataset_size=100, expected_batch_size=10, sampler="fixed-size", multiplier=9
 )
 PARTS: dict[str, Any] = {"parallel": [BATCHES, {"name": "steps", "phases": [STEPS, NUMBER]}]}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gate_tools import rehashed
 from numpy.typing import NDArray
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Run, Snapshot
 
 import pyaccount
@@ -225,7 +225,7 @@ WRONG: dict[str, Any] = {
             "training": {"dataset_size": 100, "expected_batch_size": 10, "epochs": 2},
         },
     "zeros": {"workload": {"learning_rates": [0.0] * N}},
-    "unknown length": sections(workload={"learning_rates": RATES}, iterations="solve", multiplier=5, matrix="identity"),
+    "unknown length": sectioned(workload={"learning_rates": RATES}, iterations="solve", multiplier=5, matrix="identity"),
     "largest": {"workload": {"learning_rates": RATES, "error": "largest"}},
     "momentum": {"workload": {"momentum": 1}},
     "rate": {"workload": {"learning_rates": [-1.0, *RATES[1:]]}},

@@ -40,46 +40,20 @@ def bad(tmp_path: Path) -> str:
     return str(file)
 
 
-COMMANDS = [
-    ("certify", 2),
-    ("plan", 2),
-    ("matrix", 2),
-    ("compare", 2),
-]
-
-
-@pytest.mark.parametrize(("command", "code"), COMMANDS)
+@pytest.mark.parametrize("command", ["certify", "plan", "matrix", "compare"])
 def test_errors_of_documents_are_data_and_text(
-    command: str, code: int, bad: str, capsys: pytest.CaptureFixture[str]
+    command: str, bad: str, capsys: pytest.CaptureFixture[str], snapshot: Snapshot
 ) -> None:
-    found_code, found, err = said(capsys, command, bad)
+    code, found, err = said(capsys, command, bad)
     with pytest.raises(pyaccount.DocumentError) as caught:
         pyaccount.load(bad)
-    assert (found_code, found["exit_code"], found["kind"], found["command"]) == (code, code, "errors", command)
+    assert (code, found["exit_code"], found["kind"], found["command"]) == (2, 2, "errors", command)
     told = [{key: value for key, value in error.items() if key != "stopped"} for error in found["errors"]]
     assert told == caught.value.to_json()
-    assert told[0] == {
-        "slug": "out-of-range",
-        "message": "must be at least 1e-280 and less than 1, or 0",
-        "path": "privacy.delta",
-        "file": bad,
-        "line": 8,
-        "column": 10,
-        "value": 1.5,
-        "allowed": "at least 1e-280 and less than 1, or 0",
-        "suggestion": None,
-    }
-    assert told[1]["suggestion"] == "poisson"
+    snapshot(*(json.dumps(error, ensure_ascii=False, indent=1) for error in told))
     # The text is the one that is told without JSON.
     cli.run([command, bad])
     assert err == capsys.readouterr().err
-
-
-def test_every_document_of_a_comparison_tells_its_errors(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found, _ = said(capsys, "compare", bad, EXAMPLE, "nowhere.yaml")
-    assert code == 2
-    assert [error["slug"] for error in found["errors"]] == ["out-of-range", "unknown-kind", "file-not-found"]
-    assert [error["file"] for error in found["errors"]] == [bad, bad, "nowhere.yaml"]
 
 
 def test_validation(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,40 +118,29 @@ def test_estimates_say_that_they_are_none_but_that(capsys: pytest.CaptureFixture
     assert all(estimate is None or estimate >= 0.0 for estimate in estimates)
 
 
-def test_what_else_goes_wrong_has_a_slug(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    broken = tmp_path / "broken.json"
+def test_what_else_goes_wrong_has_a_slug(
+    bad: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, snapshot: Snapshot
+) -> None:
+    broken, forged = tmp_path / "broken.json", tmp_path / "forged.json"
     broken.write_text('{"pyaccount": 1,\n "kind": nothing}')
-    for command in ("report", "verify"):
-        code, found, err = said(capsys, command, str(broken))
-        (error,) = found["errors"]
-        assert (code, error["slug"], error["file"], error["line"], error["column"]) == (
-            2,
-            "certificate",
-            str(broken),
-            2,
-            10,
-        )
-        assert error["message"] in err
-    code, found, _ = said(capsys, "certify", EXAMPLE, "--sett", "x=1")
-    assert (code, found["errors"][0]["slug"], found["errors"][0]["suggestion"]) == (2, "usage", "--set")
-    code, found, _ = said(capsys, "compare")
-    assert (code, found["errors"][0]["slug"], found["command"]) == (2, "usage", "compare")
-    code, found, _ = said(capsys, "verify", EXAMPLE, "--time-limit", "soon")
-    assert (code, found["errors"][0]["slug"]) == (2, "argument")
-    code, found, _ = said(capsys, "check", str(broken), "--max-epsilon", "many", "--max-delta", "1e-6")
-    assert (code, found["kind"], found["errors"][0]["file"]) == (2, "errors", "--max-epsilon many")
-
-
-def test_fields_of_certificates_have_their_path(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     certificate = json.loads(pyaccount.certify(EXAMPLE).to_json())
     certificate["guarantee"]["epsilon"] = "three"
     del certificate["holds"]
-    file = tmp_path / "forged.json"
-    file.write_text(json.dumps(certificate))
-    code, found, _ = said(capsys, "report", str(file))
-    assert code == 2
-    assert {error["path"] for error in found["errors"]} == {"guarantee.epsilon", "holds"}
-    assert {error["file"] for error in found["errors"]} == {str(file)}
+    forged.write_text(json.dumps(certificate))
+    for words in (
+        ("report", str(broken)),
+        ("verify", str(broken)),
+        ("report", str(forged)),
+        ("compare", bad, EXAMPLE, "nowhere.yaml"),
+        ("certfy", EXAMPLE),
+        ("certify", EXAMPLE, "--sett", "x=1"),
+        ("compare",),
+        ("verify", EXAMPLE, "--time-limit", "soon"),
+        ("check", str(broken), "--max-epsilon", "many", "--max-delta", "1e-6"),
+    ):
+        code, found, err = said(capsys, *words)
+        assert (code, found["exit_code"], found["kind"]) == (2, 2, "errors")
+        snapshot(str(found["command"]), err, *(json.dumps(error, ensure_ascii=False) for error in found["errors"]))
 
 
 def test_a_limit_says_as_data_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,13 +235,6 @@ def test_a_file_that_is_no_certificate_has_its_errors_as_data(capsys: pytest.Cap
     assert problem["message"] == "cannot be read: No such file or directory"
     assert document["problems"][0]["slug"] == "certificate"
     assert "pyaccount certify" in document["problems"][0]["message"]
-
-
-def test_a_command_that_is_none_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    code, found, err = said(capsys, "certfy", EXAMPLE)
-    (error,) = found["errors"]
-    assert (code, error["slug"], error["suggestion"]) == (2, "usage", "certify")
-    assert "did you mean certify?" in err
 
 
 def test_a_quiet_comparison_prints_what_is_asked_for_alone(

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.composing import joint, joint_document
 
 HEAD = {"pyaccount": 1, "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5}}
-TRAINING = sections(dataset_size=5000, expected_batch_size=100, epochs=4, sampler="poisson", multiplier=1.1)
+TRAINING = sectioned(dataset_size=5000, expected_batch_size=100, epochs=4, sampler="poisson", multiplier=1.1)
 COUNT = {"mechanism": {"kind": "laplace", "sensitivity": 1, "scale": 20}, "count": 3}
 FULL = {"training": {"iterations": 20}, "sampler": {"kind": "none"}, "noise": {"multiplier": 9}}
 
@@ -92,7 +92,7 @@ def test_declared_parts_are_disjoint() -> None:
 
 def test_a_choice_is_not_made_again() -> None:
     """A matrix that was chosen is that of the certificate."""
-    chosen = sections(
+    chosen = sectioned(
         "iterations=12 sampler=none max_participations=2 min_separation=6 multiplier=solve",
         matrix={"kind": {"choose": ["banded-square-root", "optimal-toeplitz"]}, "bands": 3},
     )
@@ -110,7 +110,7 @@ def test_a_choice_is_not_made_again() -> None:
 )
 def test_an_optimised_matrix_is_not_optimised_again(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The joint document has the coefficients that the certificate states, and the numbers of the matrix that was optimised."""
-    body = sections("iterations=24 sampler=none max_participations=2 min_separation=12 multiplier=3", matrix=matrix)
+    body = sectioned("iterations=24 sampler=none max_participations=2 min_separation=12 multiplier=3", matrix=matrix)
     one, count = certified("matrix", **body), certified("count", **COUNT)
     phases = pyaccount.certify({**HEAD, "name": "both", "phases": [body, COUNT]})
     for module, name in (("toeplitz", "optimal_toeplitz"), ("inverse", "optimal_blt")):

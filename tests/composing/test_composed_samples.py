@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hull_oracle import delta_of, pair_of
 from places import ROOT
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -155,7 +155,7 @@ def test_a_proven_guarantee_of_a_sampled_run() -> None:
 def test_uncertain_guarantees_beside_samples_are_refused(snapshot: Snapshot) -> None:
     """A document that draws samples itself has no room for the failure of a stated guarantee."""
     stated = {"mechanism": {"kind": "stated", "epsilon": 1, "failure_probability": 1e-6}}
-    sampled = sections(
+    sampled = sectioned(
         "sampling_probability=0.1 iterations=6 sampler=b-min-sep min_separation=2 matrix=banded-square-root",
         "bands=2 multiplier=1",
     )

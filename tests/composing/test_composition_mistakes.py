@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from places import ROOT
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -109,7 +109,7 @@ def test_a_planned_document_is_not_converted(snapshot: Snapshot) -> None:
 
 def test_records_and_users(snapshot: Snapshot) -> None:
     """Records and users have no joint guarantee."""
-    users = sections(
+    users = sectioned(
         "iterations=30 sampling_probability=0.05 sampler=user-b-min-sep min_separation=2 records_per_user=3",
         "attribution=single multiplier=2",
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from numpy.typing import NDArray
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -306,7 +306,7 @@ def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Pat
 def test_users_whose_columns_overlap() -> None:
     sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 16}
     # Two records for each user, each with half the probability, so that a user takes part as often as one record would.
-    changes: dict[str, Any] = sections(sampling_probability=0.01, iterations=64, seed=3, tolerance=0.05, profile=[])
+    changes: dict[str, Any] = sectioned(sampling_probability=0.01, iterations=64, seed=3, tolerance=0.05, profile=[])
     users = pyaccount.certify(document(sampler=sampler, **changes)).data
     assert users.privacy.unit == "user"
     single = {**sampler, "records_per_user": 1}

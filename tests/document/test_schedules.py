@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from scheduled_documents import SAMPLED, body, document, head
 from snapshots import Snapshot
 
@@ -123,7 +123,7 @@ def test_iterations_can_be_solved_for_only_if_the_schedule_goes_on() -> None:
 
 
 def test_what_is_not_analysed_with_a_schedule_is_refused() -> None:
-    banded = document("poisson", [1.0, 2.0], 2) | sections(
+    banded = document("poisson", [1.0, 2.0], 2) | sectioned(
         sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2
     )
     assert problems(banded) == [("no-valid-bound", "noise.multiplier")]

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Run, Snapshot
 
 import pyaccount
@@ -419,7 +419,7 @@ def test_other_releases_are_phases(tmp_path: Path) -> None:
         question.name, default(question, answers)
     )
     said = loaded(drafted({**completed({}, ask), "name": "all of it"}), tmp_path).to_mapping()
-    training = sections(
+    training = sectioned(
         "name=training dataset_size=10_000 expected_batch_size=100 iterations=200 sampler=poisson multiplier=solve"
     )
     assert said["phases"] == [

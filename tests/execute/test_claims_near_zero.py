@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from scipy import integrate, stats
 
 import pyaccount
@@ -14,7 +14,7 @@ from pyaccount.execute.engine import Answer, Engine
 
 pytestmark = pytest.mark.usefixtures("without_profiles")
 
-POISSON: dict[str, Any] = sections(
+POISSON: dict[str, Any] = sectioned(
     dataset_size=60_000, expected_batch_size=256, iterations=1000, sampler="poisson", multiplier=1
 )
 TWO: dict[str, Any] = {

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -18,7 +18,7 @@ from pyaccount.execute.group_lemma import group_lemma
 
 STATED: dict[str, Any] = {"mechanism": {"kind": "stated", "epsilon": 0.1, "delta": 1e-6}, "count": 10}
 GAUSSIAN: dict[str, Any] = {"mechanism": {"kind": "gaussian", "sigma": 10}}
-DRAWN: dict[str, Any] = sections("dataset_size=1000 expected_batch_size=10 iterations=5 sampler=poisson multiplier=1")
+DRAWN: dict[str, Any] = sectioned("dataset_size=1000 expected_batch_size=10 iterations=5 sampler=poisson multiplier=1")
 #: The probability that one of ten losses is infinite.
 TEN = 1 - (1 - Fraction(1, 10**6)) ** 10
 

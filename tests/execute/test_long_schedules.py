@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -36,7 +36,7 @@ def _short_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 def phase(share: float, **changes: Any) -> dict[str, Any]:
     """Return a round of a schedule whose noise doubles from its beginning to its end."""
     training = {"sampling_probability": 0.02, "iterations": 1} | changes.pop("training", {})
-    return sections(changes, training=training, sampler="poisson", multiplier=0.8 + 0.8 * share)
+    return sectioned(changes, training=training, sampler="poisson", multiplier=0.8 + 0.8 * share)
 
 
 def schedule(tolerance: float | None = TOLERANCE, **privacy: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy.stats import norm
 from snapshots import Snapshot
 
@@ -184,7 +184,7 @@ def test_composed_phases_that_miss_the_target_alone_are_infeasible(snapshot: Sna
 
 def test_bounds_that_are_not_tight_enclose() -> None:
     """A fixed-size phase has an upper bound and a concrete pair as its lower bound, and so has the composition."""
-    fixed = sections(dataset_size=200, expected_batch_size=4, iterations=20, sampler="fixed-size", multiplier=1.5)
+    fixed = sectioned(dataset_size=200, expected_batch_size=4, iterations=20, sampler="fixed-size", multiplier=1.5)
     composed = pyaccount.certify(document(fixed, body(POISSON, 0.05, 30, 1.0))).data.guarantee
     sampled = pyaccount.certify(document(fixed, body(SAMPLED, 0.05, 30, 1.0))).data.guarantee
     assert composed.delta * 0.99 <= sampled.delta < 1.3 * composed.delta
@@ -212,7 +212,7 @@ def test_plans_say_what_is_done(tmp_path: Any, capsys: pytest.CaptureFixture[str
     assert "not a guarantee" in capsys.readouterr().out
 
 
-USERS = sections(
+USERS = sectioned(
     "sampling_probability=0.01 iterations=8 sampler=user-b-min-sep records_per_user=2 attribution=single",
     "min_separation=4 multiplier=1.0",
 )
@@ -255,11 +255,11 @@ def test_error_bars_count_the_width_of_the_composed_curve() -> None:
         "name": "beside",
         "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-4},
         "phases": [
-            sections(
+            sectioned(
                 "sampling_probability=1e-7 iterations=2 sampler=b-min-sep min_separation=2 start=cold",
                 "matrix=banded-square-root bands=2 multiplier=5",
             ),
-            sections(iterations=1, sampler="none", max_participations=1, multiplier=1.3),
+            sectioned(iterations=1, sampler="none", max_participations=1, multiplier=1.3),
         ],
         "accounting": {"seed": 3, "profile": [0, 0.5, 1, 2, 3]},
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gate_tools import rehashed
 from patterns import Array, Patterns, exact_delta, renewal_patterns
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy import optimize  # type: ignore[import-untyped]
 from snapshots import Snapshot
 
@@ -167,7 +167,7 @@ CASES: dict[str, tuple[dict[str, Any], int, Any]] = {
         lambda c, sigma: bins_delta(c, 12, 2, sigma, 1.0),
     ),
     "rounds": (
-        sections(sampler="b-min-sep", start="cold", sampling_probability=0.3, iterations=2),
+        sectioned(sampler="b-min-sep", start="cold", sampling_probability=0.3, iterations=2),
         2,
         lambda c, sigma: rounds_delta(c, sigma, 1.0),
     ),
@@ -417,7 +417,7 @@ def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys:
 
 
 OTHERS: dict[str, Any] = {
-    "shared": sections(
+    "shared": sectioned(
         sampler="user-b-min-sep", records_per_user=2, attribution="shared", sampling_probability=0.08, iterations=16
     ),
     "replaced": {"privacy": {"adjacency": "replace-one", "epsilon": 1, "delta": 1e-2}},
@@ -429,7 +429,7 @@ OTHERS: dict[str, Any] = {
     "delta": {"noise": {"multiplier": 1}, "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": "solve"}},
     "more bands than apart": {"sampler": {"kind": "b-min-sep", "min_separation": 3}},
     "more bands than parts": {"sampler": {"kind": "cyclic-poisson", "partitions": 2, "phase": "random"}},
-    "more bands than rounds": sections(sampler="balls-in-bins", bins=2, iterations=3),
+    "more bands than rounds": sectioned(sampler="balls-in-bins", bins=2, iterations=3),
     "workload of another length": {"workload": {"learning_rates": [1.0] * 15}},
     "workload without gradients": {"workload": {"learning_rates": [1.0] * 16, "error": "largest"}},
     "word": {"matrix": {"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampled"}},

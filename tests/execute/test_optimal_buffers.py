@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from certificate_oracle import inconsistencies
 from patterns import Array, exact_delta
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy import optimize  # type: ignore[import-untyped]
 from snapshots import Snapshot
 
@@ -154,8 +154,8 @@ def test_a_certificate_is_of_the_buffers_that_it_states(
 WRONG: dict[str, Any] = {
     "both": {"matrix": {"kind": "blt", "scales": [0.5], "decays": [0.5], "optimize_for": "sampling"}},
     "not normalised": {"matrix": {"kind": "blt", "buffers": 1, "optimize_for": "sampling", "normalize": False}},
-    "overlapping": sections(sampler="b-min-sep", min_separation=4, iterations=N, participation_rate=0.1),
-    "fixed parts": sections(sampler="cyclic-poisson", partitions=4, iterations=N, participation_rate=0.1),
+    "overlapping": sectioned(sampler="b-min-sep", min_separation=4, iterations=N, participation_rate=0.1),
+    "fixed parts": sectioned(sampler="cyclic-poisson", partitions=4, iterations=N, participation_rate=0.1),
     "unsampled": {"sampler": {"kind": "none"}},
     "claim": {"noise": {"multiplier": 2}},
 }

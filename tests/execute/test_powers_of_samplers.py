@@ -12,7 +12,7 @@ import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from made import sampled
 from oracle import gaussian_delta
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from sampled_tools import allocation_law, bin_law, lower_toeplitz, phase_law, users_law
 from snapshots import Snapshot
 
@@ -191,7 +191,7 @@ def test_an_allocation_is_certified_tighter_by_samples_than_by_blocks() -> None:
 
 
 def test_what_composition_says_is_an_upper_bound() -> None:
-    raw = ALLOCATION | sections(
+    raw = ALLOCATION | sectioned(
         "iterations=4 multiplier=1.0 adjacency=add-remove epsilon=1.0 delta=1e-3",
         sampler={"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 2},
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from exact_documents import Truth
 from gate_tools import save
-from plain_documents import doc, sections, with_changes
+from plain_documents import doc, sectioned, with_changes
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
 from snapshots import Snapshot
@@ -152,7 +152,7 @@ def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -
         {"sampler": {"kind": "balls-in-bins"}, "training": {"iterations": 4, "participation_rate": 0.25}},
         {"privacy": {"adjacency": "replace-one", "epsilon": 2, "delta": "solve"}},
         {"accounting": {"method": "renyi", "verification": "fixed-sample"}},
-        sections(
+        sectioned(
             "dataset_size=200 sampling_probability=0.1 iterations=4 sampler=b-min-sep min_separation=2 truncate_to=20"
         ),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from snapshots import Snapshot
 
@@ -19,7 +19,6 @@ from pyaccount.certificate.reading import parse_certificate
 
 NORMAL = NormalDist()
 RATES = {"true_positive_rate": 0.05, "false_positive_rate": 0.01}
-BUDGETS = [{"advantage": 0.1}, RATES, {"gaussian_mu": 0.5}]
 
 
 def document(risk: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def test_a_claim_that_holds_with_room_is_told_what_it_is() -> None:
 
 def test_the_longest_run_that_keeps_a_budget() -> None:
     """n rounds of σ = 10 are N(√n/10, 1): with μ at most 0.55, 30 rounds are possible."""
-    changes = sections(sampling_probability=1.0, iterations="solve", sampler="poisson", multiplier=10.0)
+    changes = sectioned(sampling_probability=1.0, iterations="solve", sampler="poisson", multiplier=10.0)
     found = pyaccount.certify(document({"gaussian_mu": 0.55}, **changes))
     assert found.data.solved is not None
     assert (found.data.solved.value, found.data.solved.fails_at) == (30, 31)
@@ -122,7 +121,7 @@ def test_hardly_any_noise_keeps_a_loose_budget(snapshot: Snapshot) -> None:
 
 # ---- sampled
 
-SAMPLED = sections(
+SAMPLED = sectioned(
     "participation_rate=0.1 iterations=6 sampler=b-min-sep min_separation=2 matrix=banded-square-root",
     "bands=2 seed=7 profile=[0.5]",
 )

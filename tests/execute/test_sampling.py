@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from made import sampled
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy.stats import binom, norm
 from snapshots import Snapshot
 
@@ -125,7 +125,7 @@ def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     """The mean of the estimator, and the confidence statement, agree with the proven interval of a composition."""
-    common = sections(
+    common = sectioned(
         "epsilon=2.0 delta=solve sampling_probability=0.1 iterations=30 matrix=identity multiplier=1.0",
         adjacency=adjacency,
     )
@@ -152,7 +152,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
 
 
 def test_a_solved_epsilon_encloses_the_composed_one() -> None:
-    common = sections(
+    common = sectioned(
         "adjacency=add-remove epsilon=solve delta=1e-3 sampling_probability=0.1 iterations=30 matrix=identity",
         "multiplier=1.0",
     )
@@ -296,7 +296,7 @@ def test_candidates_share_one_time_limit(snapshot: Snapshot) -> None:
 
 
 def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
-    common = sections(
+    common = sectioned(
         "adjacency=zero-out epsilon=2.0 delta=1e-4 sampling_probability=0.1 iterations=30 matrix=identity multiplier=1.2"
     )
     exact_profile = pyaccount.certify(document(**common, sampler={"kind": "poisson"})).profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 
 import pyaccount
 from pyaccount.directions import DIRECTIONS
@@ -14,14 +14,14 @@ from pyaccount.execute.shared_points import MANY, points_of, share_compositions
 
 _ROUNDS = {"dataset_size": 1000, "expected_batch_size": 10}
 DOCUMENTS: dict[str, dict[str, Any]] = {
-    "rounds above and below": sections(
+    "rounds above and below": sectioned(
         "adjacency=zero-out epsilon=solve delta=1e-5 sampler=poisson truncate_to=15 multiplier=1.0",
         training={**_ROUNDS, "iterations": 50},
     ),
     "many kinds": {
         "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
         "phases": [
-            sections(name=f"p{k}", training={**_ROUNDS, "iterations": 1}, sampler="poisson", multiplier=0.8 + 0.01 * k)
+            sectioned(name=f"p{k}", training={**_ROUNDS, "iterations": 1}, sampler="poisson", multiplier=0.8 + 0.01 * k)
             for k in range(MANY)
         ],
     },

@@ -7,7 +7,7 @@ from typing import Any
 
 import mpmath as mp
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -138,7 +138,7 @@ def test_plans_and_pages_name_the_blank() -> None:
                 {"mechanism": {"kind": "gaussian", "sigma": "solve"}},
             ],
         [
-                sections(participation_rate=0.01, iterations=20, sampler="b-min-sep", min_separation=4, multiplier=4),
+                sectioned(participation_rate=0.01, iterations=20, sampler="b-min-sep", min_separation=4, multiplier=4),
                 {"mechanism": {"kind": "laplace", "scale": "solve"}},
             ],
     ],

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -20,7 +20,7 @@ POISSON = {"kind": "poisson", "sampling_probability": 0.1}
 
 
 def training(kind: str, noise: float, rates: dict[str, Any], **sampler: Any) -> dict[str, Any]:
-    return sections(iterations=12, training=rates, sampler={"kind": kind, **sampler}, multiplier=noise)
+    return sectioned(iterations=12, training=rates, sampler={"kind": kind, **sampler}, multiplier=noise)
 
 
 FIXED = {"dataset_size": 100, "expected_batch_size": 5}

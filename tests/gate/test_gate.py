@@ -307,7 +307,7 @@ def test_a_rejected_test_certifies_nothing(tmp_path: Path) -> None:
     assert "evidence.sampling.tests" in verdict(certificate, tmp_path).rules[0].remark
 
 
-def test_several_certificates_and_both_sources_of_limits(run: Run, snapshot: Snapshot) -> None:
+def test_several_certificates_and_both_sources_of_limits(run: Run) -> None:
     paths = [str(RUNS["deterministic"]), str(RUNS["group-of-phases"])]
     arguments = ("check", *paths, "--policy", str(POLICY), "--max-epsilon", "2.5", "--max-delta", "1e-6")
     code, out, _ = run(*arguments, "--format", "json")
@@ -318,7 +318,10 @@ def test_several_certificates_and_both_sources_of_limits(run: Run, snapshot: Sna
     assert found["policy"]["sha256"] == load_policy(POLICY).sha256
     assert code == (0 if found["passes"] else 1)
     assert found["recomputed"] is False
-    snapshot(run(*arguments))
+    code, out, _ = run(*arguments)
+    assert "Nothing was recomputed" in out
+    for words in ("max_epsilon", "at most 2.5", "production models", "group_size"):
+        assert words in out
 
 
 def test_quiet_prints_only_what_fails(tmp_path: Path, run: Run) -> None:

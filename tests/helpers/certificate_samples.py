@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 
 import pyaccount
 
@@ -13,25 +13,27 @@ _RISK = {"adjacency": "zero-out"}
 _NONE = {"kind": "none", "max_participations": 2, "min_separation": 3}
 #: Additions to a document by name, each of which gives a certificate with further fields in milliseconds.
 MORE: dict[str, dict[str, Any]] = {
-    "allocation": sections(sampler="random-allocation", iterations_per_allocation=2, dataset_size=1000, iterations=2),
+    "allocation": sectioned(sampler="random-allocation", iterations_per_allocation=2, dataset_size=1000, iterations=2),
     "epochs": {"training": {"epochs": 3, "dataset_size": 100, "expected_batch_size": 10}},
-    "draws": sections("sampler=poisson draws_per_iteration=2 dataset_size=1000 expected_batch_size=20 iterations=2"),
+    "draws": sectioned("sampler=poisson draws_per_iteration=2 dataset_size=1000 expected_batch_size=20 iterations=2"),
     "releases": {"noise": {"multiplier": 2.0, "also": [{"what": "count", "multiplier": 5.0}]}},
     "schedules": {
         "sampler": {"kind": "poisson"},
         "training": {"sampling_probability": {"schedule": [0.1, 0.2, 0.3]}, "iterations": 3},
         "noise": {"multiplier": {"schedule": {"start": 2, "decay": 0.75, "every": 1}, "scale": 1.5}},
     },
-    "probabilities": sections(
+    "probabilities": sectioned(
         sampler="poisson", sampling_probability={"strata": {"rare": 0.2, "common": 0.1}}, iterations=2
     ),
     "buffers": {"sampler": _NONE, "matrix": {"kind": "blt", "scales": [0.2, 0.1], "decays": [0.9, 0.5]}},
-    "workload": sections(sampler=_NONE, matrix="banded-square-root", bands=3, workload={"momentum": 0.9}, iterations=6),
+    "workload": sectioned(
+        sampler=_NONE, matrix="banded-square-root", bands=3, workload={"momentum": 0.9}, iterations=6
+    ),
     "inverse": {"sampler": _NONE, "matrix": {"kind": "banded-inverse", "bands": 2}, "training": {"iterations": 6}},
     "rates": {"privacy": {**_RISK, "risk": {"true_positive_rate": 0.02, "false_positive_rate": 0.01}}},
     "advantage": {"privacy": {**_RISK, "risk": {"advantage": 0.1}}},
     "gaussian": {"privacy": {**_RISK, "risk": {"gaussian_mu": 0.5}}},
-    "batch": sections(
+    "batch": sectioned(
         "adjacency=add-remove epsilon=2 delta=1e-5 sampler=poisson dataset_size=1000",
         "expected_batch_size=solve iterations=12",
     ),
@@ -48,7 +50,7 @@ MORE: dict[str, dict[str, Any]] = {
             {"training": {"iterations": 2}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2.0}},
         ],
     },
-    "replaced": sections(
+    "replaced": sectioned(
         "adjacency=replace-one epsilon=solve delta=1e-5 sampler=fixed-size dataset_size=1000",
         "expected_batch_size=10 iterations=2",
     ),

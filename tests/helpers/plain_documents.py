@@ -21,7 +21,7 @@ FIELDS = {
 _SECTION = {field: section for section, fields in FIELDS.items() for field in fields.split()}
 
 
-def sections(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+def sectioned(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     """Return the sections of these fields, which texts name too: "iterations=100 sampler=b-min-sep min_separation=3".
 
     Where a section is a text, that is its kind. A section in full goes over its fields, and mappings replace sections.
@@ -33,12 +33,15 @@ def sections(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         if name in _SECTION:
             made.setdefault(_SECTION[name], {})[name] = value
         elif name in FIELDS:
-            whole[name] = {"kind": value} if isinstance(value, str) else value
+            whole[name] = value
             made.setdefault(name, {})
         else:
             made[name] = value
     for name, value in whole.items():
-        made[name] = {**made[name], **value} if isinstance(value, Mapping) else value
+        if isinstance(value, str):
+            made[name] = {"kind": value, **made[name]}
+        else:
+            made[name] = {**made[name], **value} if isinstance(value, Mapping) else value
     for replaced in stated:
         made |= {} if isinstance(replaced, str) else replaced
     return made
@@ -46,7 +49,7 @@ def sections(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
 
 def doc(*stated: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     """Return a document of these sections; unless it says otherwise, it asks for ε at δ = 1e-5 under zero-out."""
-    made = sections(*stated, **fields)
+    made = sectioned(*stated, **fields)
     privacy = made.pop("privacy", {})
     target = {} if "risk" in privacy else {"epsilon": "solve", "delta": 1e-5}
     return {"pyaccount": 1, "name": "test", "privacy": {"adjacency": "zero-out", **target, **privacy}, **made}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from plain_documents import sections
+from plain_documents import sectioned
 
 DELTA = 1e-5
 #: A sampler and its rate, by the name of a test.
 SAMPLED: dict[str, dict[str, Any]] = {
     "poisson": {"sampler": {"kind": "poisson"}, "training": {"sampling_probability": 0.05}},
-    "several draws": sections(sampler="poisson", draws_per_iteration=3, sampling_probability=0.02),
-    "fixed-size": sections(sampler="fixed-size", dataset_size=200, expected_batch_size=10),
-    "with-replacement": sections(sampler="with-replacement", dataset_size=200, expected_batch_size=10),
+    "several draws": sectioned(sampler="poisson", draws_per_iteration=3, sampling_probability=0.02),
+    "fixed-size": sectioned(sampler="fixed-size", dataset_size=200, expected_batch_size=10),
+    "with-replacement": sectioned(sampler="with-replacement", dataset_size=200, expected_batch_size=10),
     "none": {"sampler": {"kind": "none"}, "training": {}},
 }
 
@@ -25,7 +25,7 @@ def head(**privacy: Any) -> dict[str, Any]:
 
 def body(sampler: dict[str, Any], rounds: int, noise: Any, **training: Any) -> dict[str, Any]:
     """Return the sections of a body: a sampler with its rate, a number of rounds and a noise multiplier."""
-    return sections(
+    return sectioned(
         training={**sampler["training"], "iterations": rounds, **training}, sampler=sampler["sampler"], multiplier=noise
     )
 

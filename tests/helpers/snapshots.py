@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +70,7 @@ def write(file: Path, sections: Mapping[str, list[str]]) -> None:
     file.write_text("\n".join(parts), encoding="utf-8")
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, named: Callable[[str], str] = str) -> str:
     """Return a value as people read it: a problem with its place, an error with its problems, a command with its streams."""
     match value:
         case str():
@@ -78,15 +79,16 @@ def shown(value: Any) -> str:
             lines = [f"{sign} {line}" for sign, text in ((" ", out), ("!", err)) for line in text.splitlines()]
             said = "\n".join([f"exit {code}", *lines])
         case Problem():
-            said = value.render()
+            # Before a long value is shortened, which depends on the length of its folder.
+            said = replace(value, value=named(value.value) if isinstance(value.value, str) else value.value).render()
         case BaseException():
-            problems = "\n".join(problem.render() for problem in getattr(value, "problems", ()))
-            words = [] if str(value) == problems else [str(value)]
-            said = "\n".join([": ".join([type(value).__name__, *words]), *filter(None, [problems])])
+            problems = getattr(value, "problems", ())
+            words = [] if str(value) == "\n".join(problem.render() for problem in problems) else [str(value)]
+            said = "\n".join([": ".join([type(value).__name__, *words]), *(shown(one, named) for one in problems)])
         case Mapping():
-            said = "\n".join(f"{key}: {shown(one)}" for key, one in value.items())
+            said = "\n".join(f"{key}: {shown(one, named)}" for key, one in value.items())
         case list() | tuple() if any(isinstance(one, str | Problem | list | tuple) for one in value):
-            said = "\n".join(shown(one) for one in value)
+            said = "\n".join(shown(one, named) for one in value)
         case _:
             said = repr(value)
     return said
@@ -102,13 +104,14 @@ class Snapshot:
         self._config = request.config
         self._update = bool(self._config.getoption("--snapshot-update"))
         self._module, self._name = request.node.path, section_of(request.node.name)
-        #: What differs between runs: folders of the test, addresses of objects, hashes, and servers.
         self._others = (
-            (re.compile(re.escape(str(temporary)) + r"/[^/\s'\"`:;,)]+"), "<tmp>"),
+            (re.compile(re.escape(str(temporary)) + r"/[^/\s'\"`:;,)…]+"), "<tmp>"),
             (re.compile(re.escape(str(ROOT))), "<root>"),
-            (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
-            (re.compile(r"\b[0-9a-f]{64}\b"), "<hash>"),
-            (re.compile(r"postgresql://\S+host=[\w/-]+"), "<server>"),
+            (re.compile(r"<(tmp|root)>[^\s'\"]*…"), r"<\1>…"),  # a long value is shortened
+            (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
+            (re.compile(r"\b(?=\d*[a-f])(?=[a-f]*\d)([0-9a-f]{12}|[0-9a-f]{64})\b"), "<hash>"),
+            (re.compile(r"\b[0-9a-f]{8,63}…"), "<hash>"),
+            (re.compile(r"postgresql://\S+host=[\w%/.-]+"), "<server>"),
         )
         self._file = file_of(self._module)
         self._parts: list[str] = []
@@ -121,9 +124,10 @@ class Snapshot:
     def __call__(self, *values: Any) -> None:
         """Compare values, which form one part of the section, with the snapshot."""
         __tracebackhide__ = True
-        text = "\n".join(shown(value) for value in values)
-        for pattern, name in self._others:
-            text = pattern.sub(name, text)
+        written = "\n".join(shown(value, self._named) for value in values)
+        text = self._named(written)
+        if text != written:  # the columns of a table are as wide as what stands in them
+            text = re.sub(r"(?<=\S) {3,}(?=\S)", "  ", text)
         # No line looks like the head of a section or of a part, and none ends in blanks, which editors remove.
         lines = (f" {line}" if line.startswith((_SECTION, _PART)) else line for line in text.split("\n"))
         found = "\n".join(line.rstrip() for line in lines).strip("\n")
@@ -136,6 +140,12 @@ class Snapshot:
         if found != expected:
             changes = difflib.unified_diff(expected.split("\n"), found.split("\n"), "snapshot", "shown", lineterm="")
             pytest.fail("\n".join(["pytest --snapshot-update writes this anew:", *changes]))
+
+    def _named(self, text: str) -> str:
+        """Name what differs between runs: folders of a test, addresses of objects, hashes, and servers."""
+        for pattern, name in self._others:
+            text = pattern.sub(name, text)
+        return text
 
     @contextmanager
     def raises(

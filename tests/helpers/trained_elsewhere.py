@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 
 
 def trained(name: str, records: int, rounds: int) -> dict[str, Any]:
@@ -18,4 +18,4 @@ def trained(name: str, records: int, rounds: int) -> dict[str, Any]:
 
 
 #: What makes the noise of such a run correlated.
-CORRELATED = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
+CORRELATED = sectioned(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)

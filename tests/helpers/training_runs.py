@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import NONCES
-from plain_documents import changed, doc
+from plain_documents import changed, doc, sectioned
 
 from pyaccount.training import TrainingRun
 from pyaccount.training import folder as folder_module
@@ -21,10 +21,7 @@ SIZE = 5
 BASE: dict[str, Any] = doc(
     name="run", epsilon=60.0, dataset_size=40, expected_batch_size=8, iterations=12, sampler="poisson", multiplier=0.5
 )
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 3},
-    "matrix": {"kind": "banded-square-root", "bands": 3},
-}
+CORRELATED = sectioned(sampler="b-min-sep", min_separation=3, matrix="banded-square-root", bands=3)
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:

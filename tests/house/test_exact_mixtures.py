@@ -15,7 +15,7 @@ from exact_mixtures import Mixture, hockey_stick, nothing
 from log_sums import logsumexp
 from numpy.typing import NDArray
 from oracle import gaussian_delta, mixture_delta
-from plain_documents import sections
+from plain_documents import sectioned
 from sampled_tools import bin_law, lower_toeplitz, pair_given, phase_law, renewal_law, users_law
 from scipy.integrate import quad  # type: ignore[import-untyped]
 from scipy.optimize import brentq  # type: ignore[import-untyped]
@@ -195,7 +195,7 @@ def test_means_on_both_sides_against_random_outcomes(epsilon: float) -> None:
 def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path: Path) -> None:
     """Estimates from samples of the true law, with the two likelihood ratios that enclose the true one, agree with the oracle."""
     sampler = {"kind": kind, "min_separation": 1, "records_per_user": 2, "start": "cold"}
-    document = sections(
+    document = sectioned(
         "adjacency=zero-out iterations=3 sampling_probability=0.3 matrix=blt scales=[0.5] decays=[0.7] multiplier=1.3",
         sampler=sampler,
     )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import random
@@ -130,16 +129,6 @@ def exit_codes(folder: Path, certificate: dict[str, Any]) -> tuple[int, ...]:
     # The certificates meet these limits.
     limits = ("--max-epsilon", "100", "--max-delta", "0.5")
     return cli.run(["check", path, *limits]), cli.run(["report", path, "--format", "text"])
-
-
-def taken(certificate: dict[str, Any], *path: str | int) -> dict[str, Any]:
-    """Return a copy without one field."""
-    copied = copy.deepcopy(certificate)
-    place: Any = copied
-    for part in path[:-1]:
-        place = place[part]
-    del place[path[-1]]
-    return copied
 
 
 def test_a_run_of_no_rounds_is_no_certificate(tmp_path: Path, snapshot: Snapshot) -> None:

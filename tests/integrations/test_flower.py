@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed, doc, sections
+from plain_documents import changed, doc, sectioned
 from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
@@ -38,7 +38,7 @@ DOCUMENT: dict[str, Any] = doc(
     dataset_size=CLIENTS,
     iterations=ROUNDS,
 )
-CORRELATED = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
+CORRELATED = sectioned(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
 SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
 #: Node ids, in an order of their own.
 NODES = [int(node) for node in np.random.default_rng(5).permutation(CLIENTS) * 7919 + 13]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy.stats import binom, norm
 from training_runs import fixed_draws
 
@@ -274,7 +274,7 @@ def test_draws_of_clients_have_the_mean_of_the_profiles(rate: float, rounds: int
             "phases": [
                 {
                     "sampler": {"kind": "poisson", "sampling_probability": rate, "draws": "clients"},
-                    "phases": [sections(iterations=STEPS, sampler="none", multiplier=noise)],
+                    "phases": [sectioned(iterations=STEPS, sampler="none", multiplier=noise)],
                     "count": rounds,
                 }
             ],

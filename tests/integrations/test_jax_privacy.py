@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed, sections
+from plain_documents import changed, sectioned
 from trained_elsewhere import CORRELATED, trained
 from training_runs import fixed_draws
 
@@ -35,7 +35,7 @@ RECORDS, ROUNDS, WIDTH = 60, 8, 4
 DOCUMENT = trained("jax", RECORDS, ROUNDS)
 #: Most batches are empty.
 SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
-CYCLIC = sections(sampler="cyclic-poisson", partitions=2, matrix="toeplitz", coefficients=[1.0, 0.5], normalize=True)
+CYCLIC = sectioned(sampler="cyclic-poisson", partitions=2, matrix="toeplitz", coefficients=[1.0, 0.5], normalize=True)
 
 
 def begun() -> Any:

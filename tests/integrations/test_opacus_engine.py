@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import changed, sections
+from plain_documents import changed, sectioned
 from trained_elsewhere import CORRELATED, trained
 from training_runs import fixed_draws
 
@@ -171,7 +171,7 @@ def test_sums_are_exact_inside_of_autocast(tmp_path: Path, mode: str) -> None:
     """The gradient of every record is (5, 0), clipped to (1, 0): the sum of 259 is 259, which bfloat16 does not have."""
     records, model = 259, torch.nn.Linear(2, 2, bias=False)
     torch.nn.init.zeros_(model.weight)
-    every = sections(dataset_size=records, expected_batch_size=records, iterations=1, sampler="none")
+    every = sectioned(dataset_size=records, expected_batch_size=records, iterations=1, sampler="none")
     inputs = torch.tensor([5.0, 0.0]).repeat(records, 1)
     batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs), batch_size=records)
     whole = {**DOCUMENT, **every}

@@ -12,17 +12,12 @@ from ledger_samples import Clock, data_set, gaussian
 from snapshots import Snapshot
 
 import pyaccount
-from pyaccount import Ledger, LedgerError
+from pyaccount import Ledger
 from pyaccount.ledger.events import Event, Head
 from pyaccount.ledger.rows import LedgerRows
 from pyaccount.ledger.state import State
 
 FUTURE = "2099-01-01T00:00:00+00:00"
-
-
-def refusal(caught: pytest.ExceptionInfo[Any]) -> Any:
-    (problem,) = caught.value.problems
-    return problem
 
 
 def test_a_clock_of_the_future_stops_everybody_until_it_is_amended(place: str, snapshot: Snapshot) -> None:
@@ -35,10 +30,7 @@ def test_a_clock_of_the_future_stops_everybody_until_it_is_amended(place: str, s
         lambda: right.release(entry),
         lambda: right.reserve(gaussian(0.1), who="bob", purpose="p", data_set="b"),
     ):
-        with pytest.raises(LedgerError) as caught:
-            stopped()
-        assert refusal(caught).slug == "clock-behind"
-        assert "amend-clock" in refusal(caught).message
+        snapshot.raised(stopped)
     before = right.status()
     event = right.amend_clock(reason="node 7 said 2099")
     assert (event.event, event.sequence, event.data_set) == ("clock-amended", 4, None)

@@ -13,7 +13,7 @@ import oracle
 import pytest
 from certificate_oracle import inconsistencies
 from numpy.typing import NDArray
-from plain_documents import changed, doc
+from plain_documents import changed, doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -281,20 +281,18 @@ def test_the_first_rounds_of_a_run_have_the_other_releases_too(name: str, steps:
 
 
 def test_truncated_batches_beside_a_matrix_are_refused(snapshot: Snapshot) -> None:
-    raw = document({"kind": "toeplitz", "coefficients": [1.0, 0.5]}) | {
-        "sampler": {"kind": "balls-in-bins", "bins": 5, "truncate_to": 4},
-        "training": {"iterations": N, "dataset_size": 10},
-    }
+    raw = document({"kind": "toeplitz", "coefficients": [1.0, 0.5]}) | sectioned(
+        sampler="balls-in-bins", bins=5, truncate_to=4, iterations=N, dataset_size=10
+    )
     snapshot.raised(pyaccount.compile, raw)
 
 
 def test_sigma_is_solved_for_in_bins() -> None:
     """The answer with σ known, as a claim, holds."""
     matrix = {"kind": "toeplitz", "coefficients": [1.0, 0.5], "normalize": False}
-    head = document(matrix, privacy={"epsilon": 2.0, "delta": 0.01}) | {
-        "sampler": {"kind": "balls-in-bins", "bins": 5},
-        "accounting": {"profile": [], "seed": 2, "tolerance": 0.05},
-    }
+    head = document(matrix, privacy={"epsilon": 2.0, "delta": 0.01}) | sectioned(
+        sampler="balls-in-bins", bins=5, profile=[], seed=2, tolerance=0.05
+    )
     solved = pyaccount.certify({**head, "noise": {"multiplier": "solve", "also": ALSO}}).data
     assert solved.holds
     assert solved.noise_multiplier is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -238,7 +238,7 @@ def test_a_record_that_moves_between_sampled_parts() -> None:
     """One round of Poisson sampling in each of two parts: the plane of both outputs, by quadrature."""
     rates, sigma, epsilon = (0.3, 0.05), (0.8, 0.6), 0.2
     parts = [
-        sections(name=name, iterations=1, sampling_probability=rate, sampler="poisson", multiplier=s)
+        sectioned(name=name, iterations=1, sampling_probability=rate, sampler="poisson", multiplier=s)
         for name, rate, s in zip("ab", rates, sigma, strict=True)
     ]
     made = pyaccount.compile(document({"parallel": parts}, adjacency="replace-one", epsilon=epsilon)).at()
@@ -311,7 +311,7 @@ def test_replaced_records_by_brute_force(rows: dict[int, tuple[int, ...]], cross
     assert found.upper - found.lower < 2e-5
 
 
-NORTH = sections(sampling_probability=0.02, iterations=200, sampler="poisson", multiplier=1.0)
+NORTH = sectioned(sampling_probability=0.02, iterations=200, sampler="poisson", multiplier=1.0)
 SOUTH = NORTH | {"noise": {"multiplier": 0.9}}
 COUNT = {"mechanism": {"kind": "discrete-gaussian", "sigma": 10}}
 

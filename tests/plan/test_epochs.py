@@ -15,7 +15,7 @@ import yaml
 from certificate_oracle import inconsistencies
 from gate_tools import changed
 from places import EXAMPLES, ROOT
-from plain_documents import doc
+from plain_documents import doc, sectioned
 from snapshots import Run, Snapshot
 
 import pyaccount
@@ -124,10 +124,7 @@ def test_a_ledger_counts_steps_and_no_epochs(snapshot: Snapshot) -> None:
 
 def test_groups_are_compared_with_one_record_in_as_many_rounds() -> None:
     """The lemma's chain passes through smaller data sets, in which epochs would be fewer rounds."""
-    document = POISSON | {
-        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5, "group_size": 3},
-        "sampler": {"kind": "fixed-size"},
-    }
+    document = POISSON | sectioned("adjacency=add-remove epsilon=solve delta=1e-5 group_size=3 sampler=fixed-size")
     in_epochs = pyaccount.certify(document)
     rounds = {"dataset_size": 50_000, "expected_batch_size": 256, "iterations": 1954}
     in_rounds = pyaccount.certify(document | {"training": rounds})
@@ -154,10 +151,7 @@ def test_the_published_lower_bound_is_met() -> None:
     sampled = POISSON | {"privacy": privacy, "noise": {"multiplier": 0.5}}
     sampled["training"] = {"sampling_probability": 1e-4, "epochs": 1}
     assert pyaccount.certify(sampled).epsilon == pytest.approx(1.953, abs=1e-3)
-    dealt = sampled | {
-        "training": {"iterations": 10_000},
-        "sampler": {"kind": "none", "max_participations": 1},
-    }
+    dealt = sampled | sectioned(iterations=10_000, sampler="none", max_participations=1)
     assert 10.99 <= pyaccount.certify(dealt).epsilon <= 11.0
 
 
@@ -166,12 +160,11 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
     """Every pattern of one round in each of three epochs of three, by enumeration; some are neighbours."""
     rounds, length = 9, 3
     matrix = {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}
-    document = POISSON | {
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-        "training": {"dataset_size": 30, "expected_batch_size": 10, "epochs": 3},
-        "sampler": {"kind": "none", "max_participations": 3},
-        "matrix": matrix,
-    }
+    document = POISSON | sectioned(
+        "adjacency=zero-out epsilon=solve delta=1e-5 dataset_size=30 expected_batch_size=10 epochs=3",
+        "sampler=none max_participations=3",
+        matrix=matrix,
+    )
     (rounds_of_run,) = pyaccount.compile(document).at().bounds()["remove"].upper
     bound = rounds_of_run.profile.sensitivity  # type: ignore[attr-defined]
     columns = sum(c * np.eye(rounds, k=-lag) for lag, c in enumerate(coefficients))
@@ -243,10 +236,7 @@ def test_the_error_shows_what_to_write(training: dict[str, Any], most: str) -> N
     if most == "EPOCHS" or "sampling_probability" in training:
         return
     # What is shown is a document.
-    fixed = written | {
-        "sampler": yaml.safe_load(shown[1]),
-        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-    }
+    fixed = written | sectioned(sampler=yaml.safe_load(shown[1]), adjacency="zero-out", epsilon="solve", delta=1e-5)
     assert pyaccount.compile(fixed).reductions
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -138,7 +138,7 @@ REFUSED: list[Any] = [
     (
         {"kind": "none"},
         "zero-out",
-        sections(noise={"kind": "laplace", "multiplier": 1}, iterations=5, matrix="banded-square-root", bands=2),
+        sectioned(noise={"kind": "laplace", "multiplier": 1}, iterations=5, matrix="banded-square-root", bands=2),
     ),
 ]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from log_sums import logsumexp
 from patterns import exact_delta
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from sampled_tools import Array, lower_toeplitz
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import binom, norm  # type: ignore[import-untyped]
@@ -191,14 +191,14 @@ def test_the_interval_is_above_data_sets_in_which_records_are_shared() -> None:
 @pytest.mark.parametrize("matrix", [{"kind": "identity"}, {"kind": "banded-square-root", "bands": 8}, {"kind": "blt"}])
 def test_all_rounds_tell_more_than_the_first(matrix: dict[str, Any]) -> None:
     """Poisson sampling of the first round alone, which the lower end was before, is far below."""
-    long: dict[str, Any] = SHARED | sections(
+    long: dict[str, Any] = SHARED | sectioned(
         "adjacency=zero-out epsilon=solve delta=1e-5 sampling_probability=0.01 iterations=500 profile=[]",
         sampler=SHARED["sampler"] | {"min_separation": 8},
         matrix={"kind": "blt", "buffers": 2} if matrix["kind"] == "blt" else matrix,
     )
     data = pyaccount.certify(long).data
     first = pyaccount.certify(
-        long | sections(sampling_probability=1 - 0.99**2, iterations=1, sampler="poisson", matrix="identity")
+        long | sectioned(sampling_probability=1 - 0.99**2, iterations=1, sampler="poisson", matrix="identity")
     ).data
     assert data.guarantee.epsilon_lower > 3.0 * first.guarantee.epsilon
     assert data.guarantee.epsilon_lower < data.guarantee.epsilon
@@ -273,7 +273,7 @@ def test_participations_out_of_range_are_refused(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(("taken", "sigma", "share"), [(3, 1.0, 0.9), (3, 0.05, 0.05), (20, 1.0, 0.3)])
 def test_several_rounds_of_an_allocation_have_an_interval(taken: int, sigma: float, share: float) -> None:
     """Also where no law is made: with hardly any noise, and for many participations."""
-    raw = SHARED | sections(
+    raw = SHARED | sectioned(
         "adjacency=zero-out epsilon=solve delta=1e-5 iterations=200 profile=[] tolerance=0.01",
         sampler={"kind": "random-allocation", "iterations_per_allocation": 100, "participations": taken},
         multiplier=sigma,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 
 import pyaccount
 from pyaccount.certificate.certificate import Certificate
@@ -407,7 +407,7 @@ def test_a_group_of_a_stated_guarantee_has_less_than_the_lemma_says() -> None:
 
 def test_mechanisms_compose_with_training() -> None:
     """Gaussian noise as a mechanism, and as a round of training, is the same in a composition."""
-    training = sections(iterations=200, sampling_probability=0.01, sampler="poisson", multiplier=1)
+    training = sectioned(iterations=200, sampling_probability=0.01, sampler="poisson", multiplier=1)
     release = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 5}}
     mechanism = {"mechanism": {"kind": "gaussian", "sigma": 5}}
     assert certified(training, release).epsilon == pytest.approx(certified(training, mechanism).epsilon, rel=1e-9)
@@ -418,7 +418,7 @@ def test_a_random_contribution_is_that_of_several_draws() -> None:
     rate, draws = Fraction(1, 50), 3
     law = [float(math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j)) for j in range(draws + 1)]
     mixture = {"kind": "mixture-of-gaussians", "sigma": 0.9, "sensitivities": [0, 1, 2, 3], "probabilities": law}
-    sampler = sections(
+    sampler = sectioned(
         sampling_probability=0.02, iterations=40, sampler="poisson", draws_per_iteration=draws, multiplier=0.9
     )
     one, other = (certified(phase).data.guarantee for phase in ({"mechanism": mixture, "count": 40}, sampler))

@@ -13,7 +13,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from log_normals import quadrature
 from numpy.typing import NDArray
-from plain_documents import changed, doc
+from plain_documents import changed, doc, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -98,11 +98,7 @@ def test_samples_go_where_the_gram_matrix_is_diagonal(
         {"matrix": {"kind": "banded-square-root", "bands": 4}},
         {"matrix": {"kind": "blt", "buffers": 2}},
         {"privacy": {"adjacency": "replace-one"}},
-        {
-            "privacy": {"adjacency": "zero-out"},
-            "training": {"dataset_size": 100},
-            "sampler": {"truncate_to": 60},
-        },
+        sectioned(adjacency="zero-out", dataset_size=100, sampler={"truncate_to": 60}),
         {"accounting": {"method": "monte-carlo"}},
         # Norms so different that one grid does not serve both.
         {"matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.0, 0.0, 0.0, 1e3]}, "training": {"iterations": 7}},

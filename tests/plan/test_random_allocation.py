@@ -12,7 +12,7 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import changed, doc
+from plain_documents import changed, doc, sectioned
 from sampled_tools import Array
 from snapshots import Snapshot
 
@@ -94,11 +94,7 @@ def test_allocations_compose_with_phases() -> None:
     """An allocation of one round is a Gaussian mechanism, and so is the other phase."""
     raw = {key: value for key, value in document().items() if key not in ("training", "sampler", "noise")}
     raw["phases"] = [
-        {
-            "training": {"iterations": 4},
-            "sampler": {"kind": "random-allocation", "iterations_per_allocation": 1},
-            "noise": {"multiplier": 3.0},
-        },
+        sectioned(iterations=4, sampler="random-allocation", iterations_per_allocation=1, multiplier=3.0),
         {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"multiplier": 4.0}},
     ]
     truth = float(oracle.gaussian_epsilon(math.sqrt(4 / 9 + 5 / 16), 1e-5))
@@ -239,11 +235,10 @@ def test_iterations_of_a_phase_beside_another() -> None:
     raw["privacy"] = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-5}
     raw["phases"] = [
         {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"multiplier": 9.0}},
-        {
-            "training": {"iterations": "solve"},
-            "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2, "participations": 2},
-            "noise": {"multiplier": 9.0},
-        },
+        sectioned(
+            "iterations=solve multiplier=9.0",
+            sampler={"kind": "random-allocation", "iterations_per_allocation": 2, "participations": 2},
+        ),
     ]
     data = pyaccount.certify(raw).data
     assert data.solved is not None

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -23,7 +23,6 @@ from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.profiles import FiniteProfile, ProfileKind, Rounds
 
 Law = tuple[Fraction, ...]
-HALF = Fraction(1, 2)
 
 
 def stick(p: Law, q: Law, alpha: Fraction) -> Fraction:
@@ -373,14 +372,14 @@ def test_phases_with_a_mechanism_are_bounded_as_if_the_draw_showed() -> None:
 
 def test_sampling_inside_of_a_sample_helps_too() -> None:
     """The rounds of a client that is drawn may draw records of their own: both draws hide a record that is replaced."""
-    inner = sections(iterations=5, sampling_probability=0.1, sampler="poisson", multiplier=1)
+    inner = sectioned(iterations=5, sampling_probability=0.1, sampler="poisson", multiplier=1)
     phase = {"sampler": sample(0.1), "phases": [inner], "count": 5}
     one = pyaccount.certify(written(phase, adjacency="add-remove")).epsilon
     replaced = pyaccount.certify(written(phase)).epsilon
     assert one < replaced < 1.2 * one
 
 
-FIXED = sections(iterations=2, dataset_size=100, expected_batch_size=10, sampler="fixed-size", multiplier=4)
+FIXED = sectioned(iterations=2, dataset_size=100, expected_batch_size=10, sampler="fixed-size", multiplier=4)
 
 
 # ---- refusals

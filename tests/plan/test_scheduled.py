@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from scheduled_documents import DELTA, SAMPLED, body, document, head, in_phases
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -276,7 +276,7 @@ def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -
 
 
 def test_a_factor_is_solved_beside_mechanisms() -> None:
-    asked = head(epsilon=3.0) | sections(
+    asked = head(epsilon=3.0) | sectioned(
         noise={"scale": "solve"}, phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))], profile=[]
     )
     certificate = pyaccount.certify(asked)

@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from plain_documents import changed, doc
+from plain_documents import changed, doc, sectioned
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
 from snapshots import Snapshot
@@ -251,13 +251,9 @@ def test_the_contrast_counts_every_draw(group: int) -> None:
     assert contrast.epsilon == pytest.approx(float(truth), rel=2e-6)
 
 
-def test_what_is_said() -> None:
+def test_what_is_said(snapshot: Snapshot) -> None:
     certificate = pyaccount.certify(document(training={"dataset_size": 1000}))
-    told = " ".join(certificate.data.assumptions)
-    assert "For every iteration 3 batches are drawn, independently of one another" in told
-    assert "noise is added once, to that sum" in told
-    assert "that of all 3 batches of an iteration together, 300 records in the mean" in told
-    assert "Bin(j; 3, 0.1)" in certificate.data.reductions[0].pair
+    snapshot(certificate.data.assumptions, certificate.data.reductions[0].pair)
     for page in (certificate.to_text(), certificate.to_html(), certificate.to_markdown()):
         assert "for each record in each draw" in page
         assert "noise is added once, to their sum" in page
@@ -266,8 +262,7 @@ def test_what_is_said() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sampler": {"kind": "poisson", "draws_per_iteration": 2, "truncate_to": 30}, "privacy": {"adjacency": "zero-out"},
-             "training": {"dataset_size": 100}},
+        sectioned(sampler="poisson", draws_per_iteration=2, truncate_to=30, adjacency="zero-out", dataset_size=100),
         {"accounting": {"method": "monte-carlo"}},
     ],
 )  # fmt: skip
@@ -291,11 +286,7 @@ def test_beside_a_sampled_phase_and_in_phases() -> None:
     head = {key: BASE[key] for key in ("pyaccount", "name", "privacy", "accounting")}
     twice = pyaccount.certify({**head, "phases": [once, once]})
     assert twice.epsilon == pyaccount.certify(document(training={"iterations": 2})).epsilon
-    sampled = {
-        "training": {"sampling_probability": 0.2, "iterations": 4},
-        "sampler": {"kind": "b-min-sep", "min_separation": 2},
-        "noise": {"multiplier": 2.0},
-    }
+    sampled = sectioned(sampling_probability=0.2, iterations=4, sampler="b-min-sep", min_separation=2, multiplier=2.0)
     plan = compile_document(load({**head, "phases": [once, sampled]}))
     assert plan.mixed
 

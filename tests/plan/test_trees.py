@@ -10,7 +10,6 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
-from numpy.typing import NDArray
 from plain_documents import changed, doc
 from snapshots import Snapshot
 
@@ -18,7 +17,6 @@ import pyaccount
 from pyaccount import Accountant
 from pyaccount.errors import CertificateError
 
-Array = NDArray[np.float64]
 DELTA, SIGMA = 1e-6, 3.0
 BASE: dict[str, Any] = doc(
     "name='a tree' adjacency=add-remove iterations=13 sampler=none max_participations=3 min_separation=4",

@@ -11,7 +11,7 @@ import pytest
 from gate_tools import RUNS, changed, golden, save
 from jsonschema import Draft202012Validator
 from places import CERTIFICATES, EXAMPLES
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -21,7 +21,7 @@ QUICK = doc(
     "name=quick adjacency=add-remove delta=1e-6 sampling_probability=0.01 iterations=100 sampler=poisson multiplier=1.0"
 )
 SLOW = changed(QUICK, name="slow | one") | {"accounting": {"time_limit": 1e-3, "tolerance": 1e-8}}
-INFEASIBLE = changed(QUICK, name="infeasible", privacy__epsilon=1.0, privacy__delta=1e-6) | sections(
+INFEASIBLE = changed(QUICK, name="infeasible", privacy__epsilon=1.0, privacy__delta=1e-6) | sectioned(
     multiplier=1e-3, sampling_probability=0.01, iterations="solve"
 )
 CLAIM = changed(QUICK, name="claim", privacy__epsilon=0.01)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from plain_documents import doc
 
 import pyaccount
 
-DOCUMENT = {
-    "pyaccount": 1,
-    "name": "DP-SGD",
-    "privacy": {"adjacency": "add-remove", "group_size": 1, "epsilon": 8, "delta": 1e-5},
-    "training": {"sampling_probability": 0.01, "iterations": 200},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": "solve"},
-}
+DOCUMENT = doc(
+    "name=DP-SGD adjacency=add-remove group_size=1 epsilon=8 sampling_probability=0.01 iterations=200",
+    "sampler=poisson multiplier=solve",
+)
 
 
 def test_what_is_left_out_is_computed() -> None:

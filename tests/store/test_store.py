@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
-from plain_documents import document, one_step, sections
+from plain_documents import document, one_step, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -23,7 +23,7 @@ from pyaccount.store import Store, database, running
 
 
 def sampled_document(**changes: Any) -> dict[str, Any]:
-    base = sections(
+    base = sectioned(
         "adjacency=zero-out epsilon=1.5 delta=1e-3 dataset_size=1000 expected_batch_size=20 iterations=48",
         "sampler=b-min-sep min_separation=4 matrix=banded-square-root bands=4 multiplier=solve tolerance=0.05",
     )
@@ -109,7 +109,7 @@ def test_what_a_time_limit_left_out_is_computed_next_time(tmp_path: Path, monkey
 
 def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
-    one = sections(
+    one = sectioned(
         "adjacency=zero-out epsilon=solve delta=1e-5 iterations=3 sampler=none max_participations=1",
         "matrix=dense file=matrix.npy multiplier=1.0",
     )

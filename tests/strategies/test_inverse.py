@@ -7,7 +7,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 from scipy import linalg, optimize  # type: ignore[import-untyped]
 from snapshots import Snapshot
 
@@ -212,7 +212,7 @@ WRONG: list[Any] = [
     {"matrix": {"kind": "banded-inverse", "bands": 97}},
     {"training": {"iterations": 20_000}},
     {"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}},
-    sections(sampler="cyclic-poisson", partitions=24, iterations=96, participation_rate=0.01),
+    sectioned(sampler="cyclic-poisson", partitions=24, iterations=96, participation_rate=0.01),
 ]
 
 

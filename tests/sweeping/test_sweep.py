@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from gate_tools import interrupted
 from jsonschema import Draft202012Validator
 from places import EXAMPLES
-from plain_documents import document, one_step, sections
+from plain_documents import document, one_step, sectioned
 from snapshots import Snapshot
 
 import pyaccount
@@ -39,7 +39,7 @@ def gaussians(**changes: Any) -> dict[str, Any]:
 
 
 def sampled(**changes: Any) -> dict[str, Any]:
-    base = sections(
+    base = sectioned(
         "adjacency=zero-out epsilon=1.5 delta=1e-3 dataset_size=1000 expected_batch_size=20 iterations=24",
         "sampler=b-min-sep min_separation=4 matrix=banded-square-root bands=4 multiplier=0.9 tolerance=0.2",
         "seed=3 profile=[]",

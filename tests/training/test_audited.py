@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import doc, sections
+from plain_documents import doc, sectioned
 
 import pyaccount
 from pyaccount.training import TrainingRun, drawing
 
 CANARIES, ROUNDS, SIGMA, RATE = 30_000, 16, 4.0, 0.5
 DOCUMENTS: dict[str, dict[str, Any]] = {
-    "poisson": sections(dataset_size=CANARIES, sampling_probability=RATE, iterations=ROUNDS, sampler="poisson"),
+    "poisson": sectioned(dataset_size=CANARIES, sampling_probability=RATE, iterations=ROUNDS, sampler="poisson"),
     # Every second round has a batch; which rounds these are is public.
     "banded": {
         "training": {"dataset_size": CANARIES, "sampling_probability": 1.0, "iterations": ROUNDS},

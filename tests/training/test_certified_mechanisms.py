@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 
 from pyaccount.document.loading import load
@@ -14,7 +14,7 @@ from pyaccount.training import TrainingRun
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
-TRAINING = sections(iterations=2, dataset_size=10, expected_batch_size=2, sampler="poisson", multiplier=3)
+TRAINING = sectioned(iterations=2, dataset_size=10, expected_batch_size=2, sampler="poisson", multiplier=3)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, expected, noise
-from plain_documents import changed, doc, sections
+from plain_documents import changed, doc, sectioned
 from scipy import linalg, special  # type: ignore[import-untyped]
 
 import pyaccount
@@ -34,7 +34,7 @@ from pyaccount.training.device import DeviceNoise
 BASE: dict[str, Any] = doc(
     "name=device epsilon=300.0 dataset_size=40 expected_batch_size=8 iterations=8 sampler=poisson multiplier=0.5"
 )
-CORRELATED = sections(sampler="b-min-sep", min_separation=3, matrix="banded-square-root", bands=3)
+CORRELATED = sectioned(sampler="b-min-sep", min_separation=3, matrix="banded-square-root", bands=3)
 KINDS = pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["identity", "correlated"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate_tools import sealed
-from plain_documents import sections
+from plain_documents import sectioned
 from snapshots import Snapshot
 from training_runs import BASE, CORRELATED, document, go
 
@@ -19,7 +19,7 @@ from pyaccount.training import TrainingRun, opening
 from pyaccount.training.check_record import hold_record
 
 #: A document whose ε is 48.2 at this σ.
-FALSE = sections(
+FALSE = sectioned(
     adjacency="zero-out", epsilon=1.0, delta=1e-5, training={**BASE["training"], "iterations": 50}, multiplier=0.3
 )
 

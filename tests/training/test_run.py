@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from nightly import NIGHTLY
 from places import ROOT
-from plain_documents import changed, sections
+from plain_documents import changed, sectioned
 from snapshots import Snapshot
 from training_runs import BASE, CORRELATED, SIZE, document, go, same, started, sums
 
@@ -323,7 +323,7 @@ def test_another_matrix_in_the_same_file_is_refused(tmp_path: Path, snapshot: Sn
 
 def test_a_confidence_statement_about_a_noise_is_run_and_said(tmp_path: Path) -> None:
     """For given noise, sampling gives an ε with a stated confidence; such a certificate can be run like any other."""
-    changes = CORRELATED | sections(seed=5, tolerance=0.1, privacy={**BASE["privacy"], "epsilon": "solve"})
+    changes = CORRELATED | sectioned(seed=5, tolerance=0.1, privacy={**BASE["privacy"], "epsilon": "solve"})
     certificate = pyaccount.certify(document(changes))
     assert certificate.data.guarantee.kind == "confidence"
     with TrainingRun(certificate, tmp_path, records=40) as run:
@@ -377,7 +377,7 @@ def test_a_rate_is_enough_for_samplers_that_go_by_it(
     training = {"iterations": 12} | (
         {} if sampler["kind"] in {"balls-in-bins", "random-allocation"} else RATE["training"]
     )
-    asked = {name: BASE[name] for name in ("pyaccount", "name", "privacy", "noise")} | sections(
+    asked = {name: BASE[name] for name in ("pyaccount", "name", "privacy", "noise")} | sectioned(
         training=training, sampler=sampler
     )
     snapshot.raised(TrainingRun, asked, tmp_path, records=40, uncertified=True)

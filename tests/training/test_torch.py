@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from places import HELPERS
-from plain_documents import changed, doc, sections
+from plain_documents import changed, doc, sectioned
 from training_runs import fixed_draws
 
 from pyaccount.errors import RunError
@@ -106,7 +106,7 @@ def test_batch_normalisation_is_refused() -> None:
 @pytest.mark.parametrize("correlated", [False, True])
 def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights are the same as those of a loop by hand in numpy, with micro-batches or without."""
-    changes = sections(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
+    changes = sectioned(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
     document = changed(BASE, changes if correlated else {}, {})
     data, ended = Data(), []
     key = None
