@@ -1,146 +1,285 @@
-"""Forges certificates of every kind, and asks the independent checker about each: nothing false is proven, and nothing hangs.
+"""Forges normal forms of all shapes, and asks the independent checker about each: nothing false is proven, and nothing hangs.
 
-    python benchmarks/forge.py --mutations 400 --seed 1                    # of every kind; hours
-    python benchmarks/forge.py --only "select geometric" --mutations 50    # of one kind
+    python benchmarks/forge.py --trees 100000 --seed 1       # hours
+    python benchmarks/forge.py --trees 1 --seed 1 --show 17   # one of them, by its number
 
-A certificate is changed in its structure (keys dropped, added, renamed, swapped, values of another size or type, phases repeated
-or nested), in its document or in what it states beside it, and its hashes are renewed (`forging/`). Its claim is as it was, or
-less, or just below the core's own lower end, or, where the house refuses the document, so large that anything that is read is
-proven. One in eight is not changed, but claims less than data sets attain that the adversary built and enumerated. A proven claim
-is a fault if the house refuses the document, or proves a larger δ. So is a verdict that is none of those that are documented, one
-that takes longer than the limit, and a true certificate that is refuted. The exit code is 1 if there is a fault; each is printed,
-and can be had again by its kind, seed and number: `--only KIND --seed SEED --number NUMBER`.
+A tree is drawn from the grammar, and one number, word or node of it is changed. What is still a form is judged with a claim just
+below what the core's lower bound says of the same mechanism, as a document (`document_of`); what is no form, with a claim that
+anything meets. A fault is a claim that is proven although it is false or about no form, a verdict that is none of the four, and a
+true claim, above the core's upper bound, that is refuted. The exit code is 1 if there is a fault.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from fractions import Fraction
+from typing import Any, NamedTuple
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+import pyaccount
+from pyaccount.errors import PyaccountError
+from pyaccount.independent.form import GRAMMAR, LISTS, PLACES, TYPES, parsed, printed
+from pyaccount.independent.lattice import NotCheckableError
+from pyaccount.independent.verdict import Limits, check, claim_of
+from pyaccount.rounding import positional
 
-from forging.certificates import text
-from forging.changes import Changes
-from forging.checking import Checker
-from forging.house import House
-from forging.judging import Forger, Forgery, line
-from forging.starts import Start, donors, kinds, start
-
-#: How many forgeries have one start, how often enumeration judges, and how often the checker's command is asked as well.
-PER_START, ENUMERATED, APART = 40, 8, 200
+VERDICTS = ("proven", "refuted", "consistent", "not checkable")
+#: Kinds that stand in documents one for one, with their words there.
+PLAIN = {"gaussian", "laplace", "discrete-laplace", "discrete-gaussian", "randomized-response", "mixture-of-gaussians"}
+Node = dict[str, Any]
 
 
-def names() -> set[str]:
-    """Return the names that documents may use, from their schema."""
-    folder = Path(__file__).resolve().parents[1] / "schemas"
-    found: set[str] = set()
+class NoDocumentError(Exception):
+    """Raised for forms that no document has."""
 
-    def collect(part: object) -> None:
-        if isinstance(part, dict):
-            properties = part.get("properties")
-            found.update(properties if isinstance(properties, dict) else ())
-            for each in part.values():
-                collect(each)
-        elif isinstance(part, list):
-            for each in part:
-                collect(each)
 
-    collect(json.loads((folder / "mechanism.v1.schema.json").read_text(encoding="utf-8")))
-    return found
+def drawn_number(kind: str, rng: random.Random) -> str:
+    """Return a number of a type, mostly of a usual size."""
+    usual = {
+        "count": (1, 9), "moved": (1, 2), "records": (20, 60), "size": (1, 4), "range": (0.05, 1), "inside": (0.05, 0.9),
+        "probability": (0.05, 0.6), "stop": (0.1, 0.6), "multiplier": (0.8, 6), "entry": (0.1, 1), "contribution": (0, 2),
+        "decay": (0, 0.9), "epsilon": (0.1, 1), "delta": (1e-6, 1e-3), "order": (1.5, 20),
+    }  # fmt: skip
+    interval = TYPES.get(kind, kind)
+    others = {"whole[2,1e12]": (2, 6), "whole[1,1000]": (1, 3), "whole[1,4096]": (1, 4), "whole[1,16384]": (1, 3)}
+    low, high = usual.get(kind) or (others | {"whole[2,1e9]": (2, 6), "whole[1,2]": (1, 2)}).get(interval, (0.1, 1))
+    if interval.startswith("whole"):
+        return str(rng.randint(int(low), int(high)))
+    return positional(float(f"{rng.uniform(low, high):.3g}"))
+
+
+def drawn(kind: str, rng: random.Random, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each kind of type
+    """Return a value of a type of the grammar."""
+    if kind == "chance" and rng.random() < 0.9:
+        return drawn_number("probability", rng)
+    if kind in PLACES:
+        names = [key.partition("/")[2] for key in GRAMMAR if key.startswith(f"{kind}/")]
+        if kind == "node" and depth > 2:
+            names = [name for name in names if name not in ("sequence", "repeat", "sample", "best", "parts")]
+        name = rng.choice([each for each in names if each != "dense"])
+        found = {key: drawn(of, rng, depth + 1) for key, of in GRAMMAR[f"{kind}/{name}"].items()}
+        if name == "randomized-response":
+            found["truth_probability"] = drawn_number("inside", rng)
+        return {"kind": name, **found}
+    if kind == "strata":
+        return {name: drawn_number("probability", rng) for name in ("a", "b")[: rng.randint(1, 2)]}
+    if kind in LISTS:
+        entry = LISTS[kind]
+        if isinstance(entry, tuple):
+            return [[drawn_number(each, rng) for each in entry] for _ in range(rng.randint(1, 2))]
+        if kind == "probabilities":
+            return ["0.75", "0.25"]
+        return [drawn(entry, rng, depth) for _ in range(2 if kind in ("nodes", "sizes") else rng.randint(1, 2))]
+    if kind == "hash":
+        return "0" * 64
+    interval = TYPES.get(kind, kind)
+    return drawn_number(kind, rng) if interval.endswith(("]", ")")) else rng.choice(interval.split("|"))
+
+
+def drawn_form(rng: random.Random) -> Node:
+    """Return a form, which may break a rule that the grammar does not state."""
+    adjacency = rng.choice(["add-remove", "zero-out", "zero-out", "replace-one"])
+    return {"adjacency": adjacency, "group": rng.choice(["1", "1", "1", "2"]), "mechanism": drawn("node", rng)}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of everything inside of a form."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, each in items for found in ((*path, key), *places(each, (*path, key)))]
+
+
+def changed(form: Node, rng: random.Random) -> str:
+    """Return the text of a form with one number, word, key or node changed, or of the form itself."""
+    if rng.random() < 0.4:
+        return printed(form)
+    data = json.loads(json.dumps(form))
+    *keys, last = rng.choice(places(data))
+    place: Any = data
+    for key in keys:
+        place = place[key]
+    old = place[last]
+    if isinstance(old, str) and old[:1].isdigit() and rng.random() < 0.8:
+        value = Fraction(old) * rng.choice([Fraction(1, 2), 2, 3, Fraction(9, 10), 10, -1, 0])
+        place[last] = positional(float(value)) if rng.random() < 0.9 else str(float(value))
+    elif rng.random() < 0.3 and isinstance(place, dict):
+        place[rng.choice(["kind", "count", "noise", "x"])] = place.pop(last)
+    else:
+        place[last] = rng.choice([old, "", None, 1, True, [], {}, [old], drawn("node", rng, 2), "add-remove", "1"])
+    text = printed(data)
+    return text if rng.random() < 0.95 else text.replace(":", rng.choice([": ", ":"]), 1)
+
+
+def document_of(form: Node) -> dict[str, Any]:
+    """Return a document with the mechanism of a form, whose δ is to be solved. Raises `NoDocumentError` if there is none here."""
+    privacy = {"adjacency": form["adjacency"], "group_size": form["group"], "delta": "solve"}
+    return {"pyaccount": 1, "name": "forged", "privacy": privacy, "phases": _phases(form["mechanism"], 1)}
+
+
+def _phases(node: Node, count: int) -> list[dict[str, Any]]:  # noqa: PLR0911 - one for each combinator
+    kind, name = node["kind"], {"count": count} if count > 1 else {}
+    if kind == "sequence" and count == 1:
+        return [phase for each in node["of"] for phase in _phases(each, 1)]
+    if kind == "repeat":
+        return _phases(node["of"], count * node["count"])
+    if kind == "parts":
+        return [{"parallel": [{"phases": _phases(each, 1)} for each in node["of"]]} | name]
+    if kind == "best":
+        runs = {key: _double(value) for key, value in node["runs"].items()}
+        return [{"select": runs, "phases": _phases(node["of"], 1)} | name]
+    if kind == "sample":
+        sampler = {"kind": "poisson", "sampling_probability": _chance(node["probability"]), "draws": node["draws"]}
+        return [{"sampler": sampler, "phases": _phases(node["of"], 1)} | name]
+    if kind in ("round", "run"):
+        return [_training(node, count)]
+    return [{"mechanism": _mechanism(node)} | name]
+
+
+def _mechanism(node: Node) -> dict[str, Any]:
+    kind = node["kind"]
+    if kind in PLAIN:
+        return {key: _double(value) for key, value in node.items()}
+    if kind == "bounded-range":
+        return {"kind": "exponential", "epsilon": float(node["epsilon"])}
+    if kind == "noisy-max":
+        return {"kind": "report-noisy-max", "epsilon": float(node["epsilon"]), "noise": node["noise"]}
+    if node.get("steps", 1) != 1 or node.get("exception"):
+        raise NoDocumentError
+    if kind == "gdp":
+        return {"kind": "stated", "mu": float(node["mu"])}
+    if kind == "zcdp":
+        return {"kind": "stated", "rho": float(node["rho"])} | ({"xi": float(node["xi"])} if node["xi"] else {})
+    keys = ("epsilon", "delta") if kind == "guarantees" else ("order", "epsilon")
+    points = [dict(zip(keys, map(float, point), strict=True)) for point in node["points"]]
+    return {"kind": "stated", "guarantees" if kind == "guarantees" else "renyi": points}
+
+
+def _training(node: Node, count: int) -> dict[str, Any]:
+    sampler, noise, run = dict(node["sampler"]), [float(each) for each in node["noise"]], node["kind"] == "run"
+    if (run and node["matrix"]["kind"] != "identity") or (run and len(noise) > 1):
+        raise NoDocumentError
+    kind, training = sampler["kind"], {"iterations": node["rounds"] if run else count}
+    more = [{"multiplier": each, "what": "a sum"} for each in noise[1:]]
+    body: dict[str, Any] = {"training": training, "noise": {"multiplier": noise[0]} | ({"also": more} if more else {})}
+    if kind == "all":
+        body["sampler"] = {"kind": "none"}
+    elif kind in ("poisson", "truncated-poisson"):
+        training["sampling_probability"] = _chance(sampler["probability"])
+        body["sampler"] = {"kind": "poisson"}
+        if kind == "poisson":
+            body["sampler"]["draws_per_iteration"] = sampler["draws"]
+        else:
+            training["dataset_size"], body["sampler"]["truncate_to"] = sampler["records"], sampler["size"]
+    elif kind in ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww"):
+        training |= {"dataset_size": sampler["records"], "expected_batch_size": sampler["size"]}
+        body["sampler"] = {"kind": kind} | ({"subset_size": sampler["subset"]} if "subset" in sampler else {})
+    elif kind == "allocation":
+        every = {"iterations_per_allocation": node["rounds"], "participations": sampler["participations"]}
+        body["sampler"] = {"kind": "random-allocation", **every}
+    elif kind == "bins":
+        body["sampler"] = {"kind": "balls-in-bins", "bins": sampler["bins"]}
+    elif kind == "ordered":
+        body["sampler"] = {
+            "kind": "none",
+            "max_participations": sampler["participations"],
+            "min_separation": sampler["separation"],
+        }
+    elif kind == "cyclic":
+        training["sampling_probability"] = _chance(sampler["probability"])
+        body["sampler"] = {"kind": "cyclic-poisson", "partitions": sampler["parts"], "phase": sampler["phase"]}
+    elif kind == "spaced":
+        training["sampling_probability"] = float(sampler["probability"])
+        body["sampler"] = {"kind": "b-min-sep", "min_separation": sampler["separation"], "start": sampler["start"]}
+    else:
+        raise NoDocumentError
+    return body | ({"count": count} if run and count > 1 else {})
+
+
+def _double(value: Any) -> Any:
+    return (
+        [_double(each) for each in value]
+        if isinstance(value, list)
+        else float(value)
+        if isinstance(value, Fraction)
+        else value
+    )
+
+
+def _chance(probability: Any) -> Any:
+    return (
+        float(probability)
+        if isinstance(probability, Fraction)
+        else {"strata": {k: float(v) for k, v in probability["of"].items()}}
+    )
+
+
+def known(form: Node, epsilon: float) -> tuple[float, float] | None:
+    """Return the core's bounds of δ(ε) from below and from above; None if it has none, or is not asked."""
+    try:
+        document = document_of(form)
+        document["privacy"]["epsilon"] = epsilon
+        guarantee = json.loads(pyaccount.certify(document, time_limit=20.0).to_json())["guarantee"]
+    except (NoDocumentError, PyaccountError, ValueError):
+        return None
+    return float(guarantee["delta_lower"]), float(guarantee["delta"])
+
+
+class Judged(NamedTuple):
+    """A form, what was claimed of it, the verdict, and what is wrong with it."""
+
+    text: str
+    delta: float
+    verdict: str
+    fault: str
+
+
+def judge(seed: int, number: int, seconds: float) -> Judged:
+    """Return what the checker says of one forged form."""
+    rng = random.Random(f"{seed} {number}")
+    form = drawn_form(rng)
+    text, epsilon, delta, what = changed(form, rng), round(rng.uniform(0.1, 6.0), 3), 0.999, "no form"
+    try:
+        bounds = known(parsed(text), epsilon)
+        what = "unknown"
+        if bounds is not None and bounds[0] > 1e-200 and rng.random() < 0.7:
+            delta, what = bounds[0] * 0.99, "false"
+        elif bounds is not None and 0 < bounds[1] < 0.9:
+            delta, what = bounds[1] * 1.01, "true"
+    except NotCheckableError:
+        pass
+    claim = json.dumps({"name": "forged", "mechanism": text, "guarantee": {"epsilon": epsilon, "delta": delta}})
+    found = check(claim_of(claim), Limits(seconds))
+    verdict, fault = str(found["verdict"]), ""
+    if verdict not in VERDICTS:
+        fault = f"the verdict {verdict}"
+    elif verdict == "proven" and what in ("false", "no form") and not found["failure_probability"]:
+        fault = f"a claim is proven that is {what}"
+    elif verdict == "refuted" and what == "true":
+        fault = "a true claim is refuted"
+    return Judged(text, delta, f"{what}: {verdict}", fault)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mutations", type=int, default=400, help="how many forgeries of each kind")
-    parser.add_argument("--seed", type=int, default=1, help="the first seed of starts")
-    parser.add_argument(
-        "--only", action="append", metavar="KIND", help="only kinds whose name contains this text; repeatable"
-    )
-    parser.add_argument(
-        "--number", type=int, help="only this forgery of the start with the seed; its certificate is printed"
-    )
-    parser.add_argument("--limit", type=float, default=0.4, help="the checker's seconds of processor time")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no further kind after that long")
-    parser.add_argument("--report", type=Path, help="write faults as JSON lines to this file")
+    parser.add_argument("--trees", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1.0, help="the checker's seconds for each")
+    parser.add_argument("--show", type=int, help="only this number, with its form")
     options = parser.parse_args()
-    begun, faults, total = time.monotonic(), 0, Counter[str]()
-    changes = Changes(donors(), names())
-    with Checker(options.limit) as checker, House(5.0) as house:
-        forger = Forger(changes, checker, house)
-        for kind in kinds():
-            if options.only and not any(one in kind for one in options.only):
-                continue
-            if time.monotonic() - begun > options.seconds:
-                print(f"{kind}: not reached")
-                continue
-            counts, longest, since = Counter[str](), 0.0, time.monotonic()
-            seed = options.seed
-            while counts["forgeries"] < options.mutations and seed < options.seed + 10 * options.mutations:
-                one = start(kind, seed, 10.0)
-                # The first is the certificate itself.
-                numbers: Iterable[int] = (
-                    []
-                    if one is None
-                    else [options.number]
-                    if options.number is not None
-                    else range(min(PER_START, 1 + options.mutations - counts["forgeries"]))
-                )
-                for number in numbers:
-                    assert one is not None
-                    found = forgery(forger, one, kind, seed, number)
-                    _count(counts, found)
-                    longest = max(longest, found.answer.seconds)
-                    if found.fault:
-                        faults += 1
-                        told(kind, seed, number, found, options.report)
-                    if options.number is not None:
-                        print(text(found.certificate))
-                        print(json.dumps(line(found) | {"answer": found.answer}), file=sys.stderr)
-                        return int(bool(found.fault))
-                seed += 1
-            total.update(counts)
-            rest = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-            print(f"{kind}: {rest}; longest {longest:.2f} s, {time.monotonic() - since:.0f} s", flush=True)
-    print(", ".join(f"{count} {name}" for name, count in sorted(total.items())))
-    print(f"{faults} faults, {time.monotonic() - begun:.0f} s")
+    counts, faults, began = Counter[str](), 0, time.monotonic()
+    for number in range(options.trees) if options.show is None else [options.show]:
+        found = judge(options.seed, number, options.seconds)
+        counts[found.verdict] += 1
+        if found.fault or options.show is not None:
+            faults += bool(found.fault)
+            print(f"{number}: {found.fault}: δ = {found.delta!r}, {found.verdict}: {found.text}", flush=True)
+    for name, count in sorted(counts.items()):
+        print(f"{count:6d} {name}")
+    print(f"{faults} faults, {time.monotonic() - began:.0f} s")
     return int(faults > 0)
-
-
-def forgery(forger: Forger, one: Start, kind: str, seed: int, number: int) -> Forgery:
-    """Return the forgery with a number of the start with a seed."""
-    rng = random.Random(f"{seed} {kind} {number}")
-    if number == 0:
-        return forger.unchanged(one)
-    if one.false and number % ENUMERATED == 0:
-        return forger.enumerated(one, rng)
-    return forger.changed(one, rng, apart=(seed * PER_START + number) % APART == 1)
-
-
-def _count(counts: Counter[str], found: Forgery) -> None:
-    counts["forgeries" if found.how != ["nothing"] else "true certificates"] += 1
-    counts[found.answer.verdict] += 1
-    counts["ended at the limit"] += found.answer.ended
-    if found.answer.verdict == "proven":
-        counts[f"proven and {found.truth.partition(':')[0]}"] += 1
-    if found.how[-1].startswith("just"):
-        counts["claims below the core's lower end"] += 1
-    if found.how[0].startswith("a claim that data sets"):
-        counts["claims below what data sets attain"] += 1
-
-
-def told(kind: str, seed: int, number: int, found: Forgery, report: Path | None) -> None:
-    print(f"{kind}, seed {seed}, number {number}: {found.fault}")
-    print(f"  {json.dumps(line(found))}", flush=True)
-    if report is not None:
-        with report.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"kind": kind, "seed": seed, "number": number, **line(found)}) + "\n")
 
 
 if __name__ == "__main__":

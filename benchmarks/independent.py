@@ -4,14 +4,13 @@ Run: python benchmarks/independent.py CERT... [--seconds 90] [--changes 20]
 
 Without --changes each certificate has a row: its ε, the ε that is proven at the same δ, and processor time. With --changes each
 certificate is changed as often, so that its claim is stronger than what was certified: ε or δ is lowered by 0.2 % or more, or
-the document has less noise, a larger probability or more rounds. The row counts the verdicts; `proven` must be 0,
+its normal form has less noise, a larger probability or more rounds. The row counts the verdicts; `proven` must be 0,
 unless the certificate was looser than the change.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import random
 from collections import Counter
@@ -19,15 +18,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pyaccount.independent.verdict import check, parsed
+from pyaccount.independent.form import digest, printed
+from pyaccount.independent.verdict import Claim, Limits, check, claim_of
+from pyaccount.rounding import positional
 
-#: What makes a claim stronger: the last key of a number, and the factors by which it is multiplied.
+#: What makes a claim stronger: the last key of a number in a form, and the factors by which it is multiplied.
 STRONGER = {
-    "multiplier": (0.9, 0.998),
+    "noise": (0.9, 0.998),
     "sigma": (0.9, 0.998),
-    "sampling_probability": (1.002, 1.1),
-    "expected_batch_size": (1.01, 1.1),
-    "iterations": (1.02, 1.2),
+    "scale": (0.9, 0.998),
+    "probability": (1.002, 1.1),
+    "count": (1.02, 1.2),
 }
 
 
@@ -36,21 +37,24 @@ def numbers(place: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(place, dict | list):
         items = place.items() if isinstance(place, dict) else enumerate(place)
         return [found for key, value in items for found in numbers(value, (*path, key))]
-    return [path] if path[-1] in STRONGER and isinstance(place, int | Fraction) else []
+    keys = [key for key in path if isinstance(key, str)]
+    return [path] if keys and keys[-1] in STRONGER and isinstance(place, str) and place[:1].isdigit() else []
 
 
-def changed(certificate: dict[str, Any], drawn: random.Random) -> dict[str, Any]:
-    """Return a copy of a certificate that claims more."""
-    data = copy.deepcopy(certificate)
-    paths = [("guarantee", "epsilon"), ("guarantee", "delta"), *numbers(data["document"], ("document",))]
-    path = drawn.choice(paths)
-    place: Any = data
+def changed(claim: Claim, drawn: random.Random) -> Claim:
+    """Return a claim that is stronger."""
+    form = json.loads(claim.form)
+    path = drawn.choice([("epsilon",), ("delta",), *numbers(form)])
+    if len(path) == 1:
+        return claim._replace(**{path[0]: getattr(claim, path[0]) * Fraction(drawn.uniform(0.7, 0.998))})
+    place: Any = form
     for key in path[:-1]:
         place = place[key]
-    factor = Fraction(drawn.uniform(*STRONGER.get(path[-1], (0.7, 0.998))))
-    value = place[path[-1]] * factor
-    place[path[-1]] = -int(-value // 1) if path[-1] in ("iterations", "expected_batch_size") else value
-    return data
+    name = [key for key in path if isinstance(key, str)][-1]
+    value = Fraction(place[path[-1]]) * Fraction(drawn.uniform(*STRONGER[name]))
+    place[path[-1]] = str(-int(-value // 1)) if name == "count" else positional(float(value))
+    text = printed(form)
+    return claim._replace(form=text, sha256=digest(text))
 
 
 def main() -> None:
@@ -64,12 +68,14 @@ def main() -> None:
         "| certificate | verdict | ε claimed | ε proven | δ looser by | seconds |\n| --- | --- | ---: | ---: | ---: | ---: |"
     )
     for path in options.certificates:
-        certificate = parsed(path.read_text(encoding="utf-8"))
+        claim = claim_of(path.read_text(encoding="utf-8"))
         if options.changes:
-            verdicts = [check(changed(certificate, drawn), options.seconds)["verdict"] for _ in range(options.changes)]
+            verdicts = [
+                check(changed(claim, drawn), Limits(options.seconds))["verdict"] for _ in range(options.changes)
+            ]
             print(f"| {path.stem} | {json.dumps(Counter(verdicts))} | | | | |", flush=True)
             continue
-        found = check(certificate, options.seconds)
+        found = check(claim, Limits(options.seconds), path.parent)
         claimed, proven = ((found[key] or {}).get("epsilon", "") for key in ("claimed", "proven"))
         loose = "" if found["looser_by"] is None else f"{found['looser_by']:.2g}"
         print(

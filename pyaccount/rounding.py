@@ -38,6 +38,13 @@ def shortest(value: float) -> str:
     return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
+def positional(value: float | Fraction) -> str:
+    """Return the decimal that a number is written as, without an exponent and without zeros that say nothing: 1e-5 is 0.00001."""
+    text = f"{Decimal(repr(value) if isinstance(value, float) else str(value)):f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
 def rounded_nearest(value: float, digits: int = 6) -> str:
     """Return `value` rounded to the nearest, to `digits` significant digits: for numbers that are not bounds.
 

@@ -49,6 +49,11 @@ def content_sha256(data: CertificateModel | AmplificationData) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def form_sha256(form: str | None) -> str | None:
+    """Return the SHA-256 of a normal form; None without one."""
+    return None if form is None else hashlib.sha256(form.encode()).hexdigest()
+
+
 def _stated(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _stated(item) for key, item in value.items() if item not in (None, [], {})}
@@ -71,6 +76,9 @@ def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistenc
             f"the document inside has the hash {of_document}, but the certificate states {stated}: one was changed"
         )
         yield Inconsistency("document_sha256", message)
+    if data.kind == "certificate" and data.mechanism_sha256 != (of_form := form_sha256(data.mechanism)):
+        message = f"the normal form inside has the hash {of_form}, but the certificate states {data.mechanism_sha256}"
+        yield Inconsistency("mechanism_sha256", message)
     if data.content_sha256 != (of_content := content_sha256(data)):
         stated = quoted(data.content_sha256)
         message = f"the certificate has the hash {of_content}, but it states {stated}: something was changed"

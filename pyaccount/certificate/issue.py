@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
-from pyaccount.certificate.consistency import CONTENT, content_sha256
+from pyaccount.certificate.consistency import CONTENT, content_sha256, form_sha256
 from pyaccount.certificate.joint import composed_records, joint_assumptions
 from pyaccount.certificate.model import (
     BufferRecord,
@@ -39,6 +39,7 @@ from pyaccount.plan.common import number
 from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan
+from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
 from pyaccount.plan.workload import workload_of
@@ -87,6 +88,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
+    form = normal_form(evidence.instance)
     phases = [_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)]
     made = CertificateModel(
         pyaccount=1,
@@ -133,6 +135,8 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         not_computed=list(evidence.not_computed),
         document=asked.to_mapping(),
         document_sha256=asked.sha256,
+        mechanism=form,
+        mechanism_sha256=form_sha256(form),
         versions=versions(),
         created=now(),
         content_sha256="",

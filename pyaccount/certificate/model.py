@@ -455,6 +455,11 @@ class CertificateModel(Record):
     )
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
+    mechanism: str | None = Field(
+        description="What exactly was analysed: the normal form of the mechanism, one canonical string in which all numbers and "
+        "defaults are written out. The independent checker reads nothing else. Null if the mechanism has no normal form."
+    )
+    mechanism_sha256: str | None = Field(description="The SHA-256 of the normal form; null without one.")
     versions: dict[str, str] = Field(description="The versions that computed it: of pyaccount, of its core, of Python.")
     created: str = Field(description="When the certificate was made: UTC, ISO 8601.")
     content_sha256: str = Field(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import MEAN_RUNS, PROBABILITY_BELOW_ONE, RUN_SHAPE, TRIALS
 from pyaccount.reading.fields import Number
 from pyaccount.reading.kinds import Kind, Kinds
+from pyaccount.rounding import positional
 
 
 class RunsKind(Kind):
@@ -24,6 +25,13 @@ class RunsKind(Kind):
     def parameters(self) -> tuple[float, ...]:
         """Return the parameters of the law, in the order of `plan.selection.LAWS`."""
         return tuple(float(getattr(self, name)) for name in type(self).model_fields if name != "kind")
+
+    def normal_form(self) -> dict[str, Any]:
+        """Return the law with its parameters."""
+        return {
+            "kind": self.kind,
+            **{name: positional(getattr(self, name)) for name in type(self).model_fields if name != "kind"},
+        }
 
 
 class GeometricRuns(RunsKind):

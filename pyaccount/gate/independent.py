@@ -124,7 +124,7 @@ class AskedProof(NamedTuple):
 
     def rule(self, read: Read) -> Rule:
         """Return whether the guarantee of a certificate is proven independently."""
-        found = check_apart(json.dumps(read.raw), self.seconds)
+        found = check_apart(json.dumps(read.raw), self.seconds, folder=Path(read.file).parent)
         return Rule(
             "independent", self.origin, "proven", found["verdict"], found["verdict"] == "proven", found["reason"]
         )
@@ -136,10 +136,10 @@ def verify_independently(path: str, seconds: float) -> IndependentVerdict:
     `seconds` is the time after which the proof is ended. Raises `CertificateError` if the file is not a certificate.
     """
     try:
-        found: dict[str, Any] = check_apart(Path(path).read_text(encoding="utf-8"), seconds)
+        found: dict[str, Any] = check_apart(Path(path).read_text(encoding="utf-8"), seconds, folder=Path(path).parent)
     except (OSError, ValueError, RecursionError) as error:
         message = (
-            f"{path} cannot be checked: {error}. The independent checker reads the document in a certificate: give a "
+            f"{path} cannot be checked: {error}. The independent checker reads the normal form in a certificate: give a "
             "certificate in JSON."
         )
         raise CertificateError(message) from error

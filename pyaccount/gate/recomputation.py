@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import chosen, found
+from pyaccount.certificate.consistency import form_sha256
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
@@ -13,6 +16,7 @@ from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differen
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.common import default_profile
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.normal_form import normal_form
 from pyaccount.running import compile_document
 
 if TYPE_CHECKING:
@@ -123,11 +127,23 @@ class Recomputation:
 
     def _with_stated_search(self, fresh: dict[str, Any]) -> dict[str, Any]:
         """Return the recomputed certificate with the stated results of the matrix search, which is not repeated."""
+        fresh |= self._form(fresh)
         if self.document.searched:
             for key in ("considered", "searched"):
                 if key in self.examination.read.raw["evidence"]:
                     fresh["evidence"][key] = self.examination.read.raw["evidence"][key]
         return fresh
+
+    def _form(self, fresh: dict[str, Any]) -> dict[str, Any]:
+        """Return the normal form, derived from the document with the certificate's own choices and value of the blank.
+
+        A matrix that is the result of a search has other last digits on another processor: then the stated one counts.
+        """
+        filled = self._filled()
+        form = fresh["mechanism"] if filled is None else normal_form(compile_document(filled).at())
+        if form is not None and self.data.mechanism is not None and _same_but_last_digits(form, self.data.mechanism):
+            form = self.data.mechanism
+        return {"mechanism": form, "mechanism_sha256": form_sha256(form)}
 
     def _composed(self, plan: Plan, terms: Terms) -> Verification:
         """Recompute. If the search ended elsewhere, check the claim at the certificate's own value of the blank."""
@@ -262,6 +278,17 @@ class Recomputation:
         stated, fresh = self.data.solved.value, float(first["solved"]["value"])
         near = max(2.0 * terms.tolerance * fresh, 1.0 if isinstance(stated, int) else 0.0)
         return abs(stated - fresh) / fresh if abs(stated - fresh) <= near else 0.0
+
+
+#: The decimals of a normal form; and how far two numbers are apart at most that differ in last digits.
+_DECIMALS, _LAST_DIGITS = re.compile(r'"(-?[0-9][0-9.]*)"'), 1e-9
+
+
+def _same_but_last_digits(form: str, stated: str) -> bool:
+    """Return whether two normal forms have the same shape, and numbers that agree up to rounding."""
+    pairs = zip(_DECIMALS.findall(form), _DECIMALS.findall(stated), strict=False)
+    near = all(a == b or ("." in a + b and math.isclose(float(a), float(b), rel_tol=_LAST_DIGITS)) for a, b in pairs)
+    return near and _DECIMALS.sub("", form) == _DECIMALS.sub("", stated)
 
 
 def _width(certificate: dict[str, Any]) -> float:

@@ -1,9 +1,10 @@
-"""Checks certificates: `python -m independent CERT...`, or `python -m pyaccount.independent CERT...`."""
+"""Checks certificates: `python -m independent CERT...`, or normal forms: `python -m independent --epsilon E --delta D FORM`."""
 
 import argparse
 import io
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 from .apart import check_apart
@@ -17,21 +18,35 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _number(text: str) -> str:
+    """Return the text of a number that JSON has."""
+    float(Fraction(text))
+    return text
+
+
 def main() -> int:
-    """Print the verdicts. Return 0 if all guarantees are proven, 1 if not, 2 if a file is no certificate."""
+    """Print the verdicts. Return 0 if all claims are proven, 1 if not, 2 if a file is no certificate."""
     parser = argparse.ArgumentParser(prog="independent", description="Check certificates with exact arithmetic.")
-    parser.add_argument("certificates", nargs="+", metavar="CERT", type=Path)
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    parser.add_argument("--epsilon", type=_number, help="the ε of normal forms, instead of certificates; needs --delta")
+    parser.add_argument("--delta", type=_number, help="the δ of normal forms")
     parser.add_argument("--seconds", type=_seconds, default=100.0, help="time after which each proof is ended [100]")
     parser.add_argument("--json", action="store_true", help="print each verdict as JSON")
     parser.add_argument("--progress", action="store_true", help="print each lattice on stderr")
     options = parser.parse_args()
+    if (options.epsilon is None) != (options.delta is None):
+        parser.error("--epsilon and --delta belong together")
     # Names are in any script, which a terminal may not have.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     code = 0
-    for path in options.certificates:
+    for path in options.files:
         try:
-            verdict = check_apart(path.read_text(encoding="utf-8"), options.seconds, progress=options.progress)
+            text = path.read_text(encoding="utf-8")
+            if options.epsilon is not None:
+                name, form = json.dumps(path.name), json.dumps(text.rstrip("\n"))
+                text = f'{{"name":{name},"guarantee":{{"epsilon":{options.epsilon},"delta":{options.delta}}},"mechanism":{form}}}'
+            verdict = check_apart(text, options.seconds, folder=path.parent, progress=options.progress)
         except (OSError, ValueError) as error:
             print(f"{path}: {shown(str(error), 1000)}", file=sys.stderr)
             code = 2

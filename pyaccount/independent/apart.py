@@ -1,9 +1,9 @@
 """The verdict of a process of its own, which is ended at the time limit.
 
-A proof is one computation after another, and none of them looks at the clock: a document can be written for which one of them
-takes hours, or all memory. So the proof runs in a fresh interpreter that has nothing but this folder and the standard library. A
-fork of the caller would be faster by 0.1 s, but may stop for ever if the caller has threads, and a caller without a main module
-cannot be spawned. Whatever happens there, one of the four verdicts is returned.
+A proof is one computation after another, and none of them looks at the clock: a form can be written for which one of them takes
+hours, or all memory. So the proof runs in a fresh interpreter that has nothing but this folder and the standard library. A fork
+of the caller may stop for ever if the caller has threads, and a caller without a main module cannot be spawned. Whatever happens
+there, one of the four verdicts is returned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .verdict import check, not_checkable, parsed
+from .verdict import Limits, check, claim_of, not_checkable
 
 #: Bytes of address space of a proof, where the system limits it. The largest tables take a gigabyte.
 MEMORY = 4 << 30
@@ -27,30 +27,30 @@ _PROGRAM = (
 )
 
 
-def check_apart(text: str, seconds: float = 100.0, *, progress: bool = False) -> dict[str, Any]:
+def check_apart(
+    text: str, seconds: float = 100.0, *, folder: Path | None = None, progress: bool = False
+) -> dict[str, Any]:
     """Return the verdict on the text of a certificate, as `verdict.check` does, after at most about as many seconds.
 
-    Raises `ValueError` if the text is no certificate. If the wait is interrupted, the process is ended.
+    Files beside its form are looked for in the folder. Raises `ValueError` if the text is no certificate. If the wait is
+    interrupted, the process is ended.
     """
-    certificate = parsed(text)
-    folder = Path(__file__).resolve().parent
-    command = [sys.executable or "python", "-I", "-S", "-c", _PROGRAM, str(folder.parent), folder.name, repr(seconds)]
+    name, package = claim_of(text).name, Path(__file__).resolve().parent
+    command = [sys.executable or "python", "-I", "-S", "-c", _PROGRAM, str(package.parent), package.name, repr(seconds)]
+    command += [str(folder.resolve()) if folder else "", *(["progress"] if progress else [])]
     try:
         with subprocess.Popen(
-            [*command, *(["progress"] if progress else [])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if progress else subprocess.DEVNULL,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None if progress else subprocess.DEVNULL
         ) as process:
             try:
                 told, _ = process.communicate(text.encode("utf-8", "surrogatepass"), timeout=seconds)
             except subprocess.TimeoutExpired:
-                return not_checkable(certificate, f"time: the proof was ended after {seconds:g} s", seconds)
+                return not_checkable(name, f"time: the proof was ended after {seconds:g} s", seconds)
             finally:
                 process.kill()
         return dict(json.loads(told))
     except (OSError, ValueError) as error:
-        return not_checkable(certificate, f"the process of the proof gave no verdict: {type(error).__name__}")
+        return not_checkable(name, f"the process of the proof gave no verdict: {type(error).__name__}")
 
 
 def _limit(seconds: float) -> None:
@@ -68,13 +68,13 @@ def _limit(seconds: float) -> None:
 
 def main() -> None:
     """Read a certificate from stdin, and write the verdict to stdout."""
-    seconds, progress = float(sys.argv[3]), "progress" in sys.argv[4:]
+    seconds, folder, progress = float(sys.argv[3]), sys.argv[4], "progress" in sys.argv[5:]
     # Ctrl-C is for the caller to tell of.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _limit(seconds)
     log = (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)
-    certificate = parsed(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
-    print(json.dumps(check(certificate, SHARE * seconds, log)))
+    claim = claim_of(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
+    print(json.dumps(check(claim, Limits(SHARE * seconds, log), Path(folder) if folder else None)))
 
 
 if __name__ == "__main__":

@@ -1,137 +1,48 @@
-"""Rounds with a fixed number of draws, and truncated ones; the laws of how often a record is drawn."""
+"""How often a record is drawn, and what that moves: laws of draws, truncated batches, users, and discrete noise.
+
+Weights are rounded up to multiples of 2^−300, and what is left out is stated, so that a law is checked to add up to 1.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from .enclosures import exp, tail, up
-from .lattice import LossGrid, logarithm
-from .rounds import ROUNDED, MixtureRound, Round, gaussian
-from .shapes import refused
+from .enclosures import exp, exp_above, ln_above, up
+from .form import refused
+from .lattice import NotCheckableError
+from .laws import ROUNDED, Blend, Finite, Gaussian, Mixture, Round
 
-
-class DisplacingDraws(Round):
-    """A fixed number of draws, where each draw of the record displaces another one (sections 1.2 and 1.3).
-
-    P, Q and M are the laws with one record, with what is in its place, and without draws of either. If the record is drawn j
-    times, P and M differ by a·j at most, Q and M by b·j, P and Q by d·j. Let α = 1 + (α′ − 1)/η and β = α′/α for α′ ≥ 1. Then
-    H_α′(P‖Q) = η·H_α(P₁‖(1−β)M + βQ₁), with P₁ and Q₁ the laws if it is drawn, is at most each of
-
-    - *joint* (a = d): Σ_(j≥1) p_j·G_(aj)(α); *pairs* (a ≠ d): Σ p_j·H_α(N(aj)‖(1−β)N(0) + βN(bj)). This ratio increases, unlike
-      that of (1−η)N(0) + ηN(aj) to (1−η)N(0) + ηN(bj), which falls below 1 first if the shifts are large;
-    - with `common`, if all draws come from one sequence, *blend*: (1−β)·H_α′(Σ p_j N(aj)‖N(0)) + β·Σ p_j G_(dj)(α), and *both*:
-      Σ p_j N(aj) against Σ p_j N(−bj).
-
-    Replace-one has (a, b, d) = (2, 2, 2) in both directions, zero-out (2, 1, 1) and, the other way round, (1, 2, 1). p_j, η and
-    shifts are rounded up: each bound grows with them. The lower hull of the least is a bound, since the profile is convex.
-    """
-
-    hull = True
-
-    def __init__(
-        self, drawn: Mapping[int, Fraction], lost: Fraction, shift: Callable[[int], int], *, zeroed: bool, common: bool
-    ) -> None:
-        """Take p_j for the first j ≥ 1 and the sum of the others, the shift of one draw, and what is in the record's place."""
-        self.drawn, self.lost, self.shift, self.common = dict(drawn), lost, shift, common
-        self.symmetric, self.eta = not zeroed, min(Fraction(1), sum(drawn.values(), lost))
-        self.sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)]
-        # Two data sets: the record adds 1, and others −1; what is in its place adds nothing, or −1 as well.
-        self.lower = MixtureRound(self._times(2), shift, self._times(1) if zeroed else None, lost)
-        self.alone = {a: MixtureRound(self._times(a), shift, None, lost) for a, _, _ in self.sides}
-        self.both = {a: MixtureRound(self._times(a), shift, self._times(-b), lost) for a, b, _ in self.sides}
-        self._powers: dict[tuple[int, int], tuple[int, int]] = {}
-
-    def _times(self, factor: int) -> dict[int, Fraction]:
-        return {factor * j: weight for j, weight in self.drawn.items()}
-
-    def _least(self, grid: LossGrid, k: int, a: int, d: int) -> int:
-        """Return the least of the bounds at e^(kh), k ≥ 0, in the direction where P and M differ by a·j."""
-        bits, one, s = grid.bits, 1 << grid.bits, self.shift(grid.bits)
-        lost, eta, wanted = up(self.lost, bits), up(self.eta, bits), grid.alpha(k)
-        alpha = one + (((wanted - one) << bits) // eta if wanted > one else 0)
-        slack, beta = one // eta + 2, (wanted << bits) // alpha
-        joint = sum(up(p, bits) * (gaussian(alpha, d * j * s, grid) + slack) >> bits for j, p in self.drawn.items())
-        joint += len(self.drawn) + lost
-        found = [joint]
-        if a != d:
-            known = {j: self._pair(j, alpha, min(one, beta + slack), grid) + slack for j in self.drawn}
-            found = [sum(up(p, bits) * known[j] >> bits for j, p in self.drawn.items()) + len(known) + lost]
-        if self.common:
-            # β errs by less than the relative error of α, which is 1/η units.
-            weights = one - beta + slack, beta + slack
-            blend = (weights[0] * self.alone[a].value(grid, k) + weights[1] * joint >> bits) + 4
-            found += [blend, self.both[a].value(grid, k)]
-        self.infinite = 2 * lost
-        return min(found)
-
-    def _pair(self, j: int, alpha: int, beta: int, grid: LossGrid) -> int:
-        """Return H_α(N(2j)‖(1−β)N(0) + βN(j)), for αβ ≥ 1. It grows with β, as large outputs are more likely under N(j).
-
-        With w = (js)² and y = e^(jst) the ratio is y²e^(−2w)/((1 − β) + βe^(−w/2)·y), which increases, and is α at the positive
-        root of y² − By − C with B = αβe^(3w/2) and C = α(1 − β)e^(2w). y ≥ B ≥ 1, so that B, the root and ln y err by fewer than
-        12 units relatively, and js·t by js more; the ratio errs by at most twice that. So P − αQ misses at most α times it.
-        """
-        bits, one, s = grid.bits, 1 << grid.bits, j * self.shift(grid.bits)
-        if (bits, j) not in self._powers:
-            square = s * s >> bits
-            self._powers[bits, j] = exp(3 * square >> 1, bits), exp(2 * square, bits)
-        first, second = self._powers[bits, j]
-        b, c = alpha * beta * first >> 2 * bits, alpha * (one - beta) * second >> 2 * bits
-        t = (logarithm(grid, (b + math.isqrt(b * b + (c << bits + 2))) >> 1) << bits) // s
-        p, q, other = (tail(t - i * s, bits) for i in (2, 0, 1))
-        errors = ((alpha >> bits) + 2) * (4 * (s >> bits) + 64)
-        return p - (alpha * ((one - beta) * q + beta * other) >> 2 * bits) + errors
-
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return the least bound; below α = 1 by reflection."""
-        if k >= 0:
-            return self._least(grid, k, *self.sides[0][::2])
-        here = grid.alpha(k)
-        return (1 << grid.bits) - here + 2 + ((here + 1) * self._least(grid, -k, *self.sides[-1][::2]) >> grid.bits)
-
-
-class Blend(Round):
-    """Σ_i w_i·H(P_i‖Q_i): which pair it is is released, and does not depend on the record (section 4.5)."""
-
-    def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: MixtureRound) -> None:
-        """Take the weights, rounded up, and a pair for the lower end."""
-        if not 1 <= sum(weight for weight, _ in parts) <= 1 + ROUNDED or min(weight for weight, _ in parts) < 0:
-            raise refused("cases whose probabilities do not add up to 1")
-        self.parts, self.lower = list(parts), lower
-
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return the sum of the values."""
-        return sum((up(weight, grid.bits) * part.value(grid, k) >> grid.bits) + 2 for weight, part in self.parts)
-
-
-def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tuple[dict[int, Fraction], Fraction]:
-    """Return Bin(j; trials, p) for the first j ≥ 1 and a bound of the sum of the others, rounded up to 2^−bits.
-
-    Terms follow from one another by the factor (trials − j)/(j + 1)·p/(1 − p), and are rounded up. Once this factor is below ½,
-    what follows a term is below that term. The last terms are left out once they are below `least`.
-    """
-    if p == 1:
-        return {trials: Fraction(1)}, Fraction(0)
-    unit = 1 << bits
-    base = (unit * (p.denominator - p.numerator) ** trials) // p.denominator**trials + 1
-    odds, law, j, term = p / (1 - p), dict[int, Fraction](), 0, base
-    while j < trials:
-        factor = Fraction(trials - j, j + 1) * odds
-        term = math.ceil(term * factor)
-        j += 1
-        law[j] = Fraction(term, unit)
-        if factor < Fraction(1, 2) and law[j] <= least:
-            return _whole(law, Fraction(base, unit), law[j]), law[j]
-    return _whole(law, Fraction(base, unit)), Fraction(0)
+#: The bits of weights; and outcomes of discrete noise that differ.
+BITS, MOST_OUTCOMES = 300, 50_000
 
 
 def _whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)) -> dict[int, Fraction]:
     """Return a law of j ≥ 1; raise unless it adds up to 1 with the probability of 0 and what is lost, all rounded up."""
     if not 1 <= sum(law.values(), none + lost) <= 1 + lost + ROUNDED:
-        raise refused("draws whose probabilities do not add up to 1")
+        raise NotCheckableError("draws whose probabilities do not add up to 1")
     return law
+
+
+def binomial(trials: int, p: Fraction, least: Fraction) -> tuple[dict[int, Fraction], Fraction]:
+    """Return Bin(j; trials, p) for the first j ≥ 1, and a bound of the sum of the others.
+
+    Terms follow from one another by the factor (trials − j)/(j + 1)·p/(1 − p), rounded up. Once it is below ½, what follows a
+    term is below that term; then terms are left out that are below `least`.
+    """
+    if p == 1:
+        return {trials: Fraction(1)}, Fraction(0)
+    unit = 1 << BITS
+    base = unit * (p.denominator - p.numerator) ** trials // p.denominator**trials + 1
+    odds, law, term = p / (1 - p), dict[int, Fraction](), base
+    for j in range(trials):
+        factor = Fraction(trials - j, j + 1) * odds
+        term = math.ceil(term * factor)
+        law[j + 1] = Fraction(term, unit)
+        if factor < Fraction(1, 2) and law[j + 1] <= least:
+            return _whole(law, Fraction(base, unit), law[j + 1]), law[j + 1]
+    return _whole(law, Fraction(base, unit)), Fraction(0)
 
 
 def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
@@ -141,14 +52,143 @@ def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
         j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
         for j in range(1, min(group, drawn) + 1)
     }
-    none = Fraction(math.comb(records - drawn, group), whole)
-    return _whole({j: weight for j, weight in law.items() if weight}, none)
+    return _whole(
+        {j: weight for j, weight in law.items() if weight}, Fraction(math.comb(records - drawn, group), whole)
+    )
 
 
-def mixed(first: Mapping[int, Fraction], second: Callable[[int], Mapping[int, Fraction]]) -> dict[int, Fraction]:
-    """Return Σ_i first(i)·second(i)(j) for j ≥ 1, rounded up."""
-    law: dict[int, Fraction] = {}
+def mixed(
+    first: Mapping[int, Fraction], second: Callable[[int], tuple[dict[int, Fraction], Fraction]]
+) -> tuple[dict[int, Fraction], Fraction]:
+    """Return Σ_i first(i)·second(i)(j) for j ≥ 1, and what is lost."""
+    law, lost = dict[int, Fraction](), Fraction(0)
     for i, weight in first.items():
-        for j, inner in second(i).items():
-            law[j] = law.get(j, Fraction(0)) + weight * inner
-    return {j: Fraction(up(weight, 300), 1 << 300) for j, weight in law.items()}
+        inner, rest = second(i)
+        lost += weight * rest
+        for j, each in inner.items():
+            law[j] = law.get(j, Fraction(0)) + weight * each
+    return {j: Fraction(up(weight, BITS), 1 << BITS) for j, weight in law.items()}, lost
+
+
+def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
+    """Return a round of one zeroed-out record whose batch is truncated to B: the number r of other records drawn is released.
+
+    Where r < B it is Poisson sampling; where r ≥ B, with q = pB/(r + 1), (1−q)N(0) + qN(2) against (1−q)N(0) + qN(−1): a record
+    that is kept displaces another one. The profile is convex in q, since both laws are linear in it: between some nodes r it is
+    at most the chord of theirs in 1/(r + 1). Beyond the last node its q is larger, and a smaller q is a mixture of that pair and
+    of equal laws.
+    """
+    others = records - 1
+    if limit > others:
+        return Mixture({1: p}, square)
+    unit, last = 1 << BITS, min(others, limit + limit // 10 + 10)
+    ways = math.comb(others, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (others - limit)
+    below = unit * ways // p.denominator**others
+    # In units: the term and sums from above, and from below.
+    term, rare, known = below + 1, 0, 0
+    nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
+    weights = dict.fromkeys(nodes, 0)
+    for r in range(limit, others + 1):
+        rare, known = rare + term, known + below
+        right = next((node for node in nodes if node > r), last)
+        left = nodes[nodes.index(right) - 1] if r < last else last
+        share = term * (left + 1) * (right - r) // ((right - left) * (r + 1)) if r < last else term
+        weights[left] += share + 1
+        weights[right] += term - share
+        factor = Fraction(others - r, r + 1) * p / (1 - p)
+        if factor < Fraction(1, 2) and term << 120 < rare:
+            rare, weights[last] = rare + term, weights[last] + term  # what follows is below the last term
+            break
+        term, below = math.ceil(term * factor), int(below * factor)
+    full = [(r, p * limit / (r + 1)) for r in nodes]
+    pairs: list[tuple[Fraction, Round]] = [
+        (Fraction(weights[r], unit), Mixture({2: q}, square, {-1: q})) for r, q in full
+    ]
+    pairs.append((1 - Fraction(known, unit), Mixture({1: p}, square)))
+    return Blend(pairs, Mixture({1: p * (1 - Fraction(rare, unit))}, square))
+
+
+def seldom(rounds: int, others: int, rate: Fraction, most: int) -> Fraction:
+    """Return an upper bound of h = Σ_i Pr[r_i ≥ B]·Pr[x_i = 1], r_i ~ Bin(N − 1, rate), for chances of at most `rate`.
+
+    The first term is computed by its logarithm; each further one follows by a factor, rounded up. Once that is below ½, what
+    follows is below the last term.
+    """
+    if most > others:
+        return Fraction(0)
+    if most <= others * rate or rate == 1:
+        raise refused("batches that are often truncated")
+    first = ln_above(Fraction(math.comb(others, most))) + most * ln_above(rate) + (others - most) * ln_above(1 - rate)
+    term, total, odds = exp_above(first), Fraction(0), rate / (1 - rate)
+    for r in range(most, others):
+        total += term
+        factor = Fraction(others - r, r + 1) * odds
+        if factor < Fraction(1, 2) and term < total / (1 << 80):
+            break
+        term = Fraction(up(term * factor, BITS), 1 << BITS)
+    return rounds * rate * (total + term)
+
+
+def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -> Round:
+    """Return users who share records: what the participations move is public, squared, with its law.
+
+    Whenever a user is not waiting, j of its records are drawn with Bin(j; records, p); j ≥ 1 moves j²·‖c_i‖² and makes it wait
+    for b − 1 rounds. Columns no longer than b are orthogonal, and later ones (`norms` has all rounds) no longer. So whoever
+    comes earlier, and with more records, moves no less: a user with fewer records, which is kept out by fewer draws, moves less
+    than one that is available in the first round. That is the start taken here, whatever the form says. What is moved is counted
+    in 64ths of the largest norm, rounded up.
+    """
+    unit, parts, rounds = 1 << 220, 64, len(norms)
+    draws = [up(math.comb(records, j) * p**j * (1 - p) ** (records - j), 220) for j in range(records + 1)]
+    waiting: list[dict[int, int]] = [{} for _ in range(rounds + apart + 1)]
+    waiting[0] = {0: unit}
+    for i in range(rounds):
+        moves = math.ceil(parts * norms[i] / norms[0])
+        for moved, weight in waiting[i].items():
+            for j, probability in enumerate(draws):
+                there, key = waiting[i + apart if j else i + 1], moved + j * j * moves
+                there[key] = there.get(key, 0) + (weight * probability >> 220) + 1
+    law: dict[int, int] = {}
+    for left in waiting[rounds:]:
+        for moved, weight in left.items():
+            law[moved] = law.get(moved, 0) + weight
+    nothing = Finite([(Fraction(1), Fraction(1))])
+    return Blend(
+        [
+            (Fraction(weight, unit), Gaussian(norms[0] * moved / parts) if moved else nothing)
+            for moved, weight in law.items()
+        ]
+    )
+
+
+def discrete_gaussian(width: Fraction, shift: int) -> Finite:
+    """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
+    bits, far = BITS, math.ceil(width * 20) + shift
+    if far > MOST_OUTCOMES:
+        raise refused(f"discrete Gaussian noise on {far} values")
+    square = 2 * width**2
+    half = [exp(-(x * x * square.denominator << bits) // square.numerator, bits) + 1 for x in range(far + 1)]
+    whole, nothing = 2 * sum(half) - half[0], [Fraction(0)] * shift
+    p = [Fraction(weight, whole) for weight in (*half[:0:-1], *half)]
+    return Finite(list(zip([*p, *nothing], [*nothing, *p], strict=True)), Fraction(1, 1 << 180))
+
+
+def discrete_laplace(width: Fraction, shift: int) -> Finite:
+    """Return noise with masses in proportion to r^|x|, r = e^(−1/width), against its shift by k.
+
+    All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough,
+    of the weights 1/(1 − r), r^x and r^k/(1 − r), and those in the reverse order. Each weight has a relative error η < 2^−200,
+    because exponentials err by two units of 2^−bits, r^k ≥ 2^(−1.5·k/width), and 1 − r ≥ 2^−62. Then P ≤ (1 + 4η)P′ and Q ≥ (1 −
+    4η)Q′, and αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
+    """
+    if shift > MOST_OUTCOMES or width > 1 << 60 or shift > 10_000 * width:
+        raise refused(f"discrete Laplace noise of the scale {float(width):.3g} that is moved by {shift} steps")
+    bits = BITS + math.ceil(Fraction(3, 2) * shift / width)
+
+    def power(x: int) -> int:
+        return exp(-math.floor((x << bits) / width), bits)
+
+    rest = (1 << bits) - power(1)
+    weights = [(1 << 2 * bits) // rest, *map(power, range(1, shift)), (power(shift) << bits) // rest]
+    p = [Fraction(weight, sum(weights)) for weight in weights]
+    return Finite(list(zip(p, p[::-1], strict=True)), Fraction(1, 1 << 180))

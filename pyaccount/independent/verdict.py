@@ -1,34 +1,69 @@
-"""The verdict on a certificate: what was proven of its guarantee without the program that made it."""
+"""The verdict on a certificate: what was proven of its ε and δ for the normal form that it states."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from .correlated import prove
-from .derived import RepeatedRound
-from .documents import Reader
-from .kinds import LaplaceRound
-from .normals import source
-from .proof import SLACK, ProvenBounds
-from .sampled import Findings, check_sampled, rests_on_samples
-from .samples import ClaimUnderTest
-from .shapes import NotCheckableError, exactly, refused
+from .beside import with_files
+from .composition import SLACK, Bounds, Log
+from .form import digest, parsed, refused, unique
+from .lattice import NotCheckableError
+from .laws import Round
+from .meaning import Meaning
+from .moments import Correlated, Secret, prove
+
+#: The failure probability of a proof by samples of the checker.
+FAILURE = 1e-10
+#: The share of the time for proofs without samples, where samples may follow.
+SHARE = 0.4
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """Return a certificate with its numbers as the decimal fractions that are written. Raises `ValueError` if it is none."""
+class Claim(NamedTuple):
+    """All that is taken from a certificate; the polynomial is a witness, which is proven before it is used."""
+
+    name: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+    form: Any
+    sha256: Any = None
+    polynomial: Any = ()
+
+
+class Limits(NamedTuple):
+    """The processor time of a proof, who is told of its progress, and a seed, with which samples prove nothing."""
+
+    seconds: float = 100.0
+    log: Log = lambda line: None
+    seed: int | None = None
+
+
+def claim_of(text: str) -> Claim:
+    """Return the claim of a certificate. Raises `ValueError` if the text is none."""
     try:
-        data = json.loads(text, parse_float=_decimal, parse_constant=_decimal, object_pairs_hook=_unique)
+        data = json.loads(text, parse_float=_decimal, parse_constant=_decimal, object_pairs_hook=unique)
     except RecursionError as error:
         raise ValueError("this is not a certificate: it is nested too deeply") from error
-    if not isinstance(data, dict) or not isinstance(data.get("document"), dict):
-        raise ValueError("this is not a certificate: it has no document")
-    return data
+    if not isinstance(data, dict) or not {"mechanism", "document"} & data.keys():
+        raise ValueError("this is not a certificate: it states no mechanism")
+    guarantee, place = data.get("guarantee"), data
+    epsilon, delta = ((guarantee.get(key) if isinstance(guarantee, Mapping) else None) for key in ("epsilon", "delta"))
+    for key in ("evidence", "sampling", "moment", "polynomial"):
+        place = (place.get(key) if isinstance(place, Mapping) else None) or {}
+    witness = place.get("coefficients") or () if isinstance(place, Mapping) else ()
+    return Claim(
+        str(data.get("name")),
+        _exact(epsilon),
+        _exact(delta),
+        data.get("mechanism"),
+        data.get("mechanism_sha256"),
+        witness,
+    )
 
 
 def _decimal(text: str) -> Fraction:
@@ -37,71 +72,49 @@ def _decimal(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(
-            f"a key is given twice, and readers differ in which one they take: {sorted(key for key, _ in pairs)}"
-        )
-    return found
+def _exact(value: Any) -> Fraction | None:
+    return Fraction(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
 
 
-def check(
-    certificate: Mapping[str, Any],
-    seconds: float = 100.0,
-    log: Callable[[str], None] = lambda line: None,
-    *,
-    seed: int | None = None,
-) -> dict[str, Any]:
-    """Return the verdict on the guarantee of a certificate, as data (schemas/independent-verdict.v1.schema.json).
+def check(claim: Claim, limits: Limits = Limits(), folder: Path | None = None) -> dict[str, Any]:  # noqa: B008
+    """Return the verdict on a claim, as data (schemas/independent-verdict.v1.schema.json).
 
-    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. If this rests on samples that the
-    checker drew, a false guarantee is proven with a probability of at most `failure_probability`. *refuted*: δ(ε) > δ is
-    proven, for the worst case that the document allows, or the record of the certificate's own tests contradicts it.
-    *consistent*: neither. *not checkable*: no bound is implemented for the document. A seed makes the samples repeatable,
-    and voids what they prove.
+    *proven*: δ(ε) ≤ (1 + looser_by)·δ, looser_by ≤ 0.001. If this rests on samples that the checker drew, a false claim is
+    proven with a probability of at most `failure_probability`. *refuted*: δ(ε) > δ is proven, for two data sets. *consistent*:
+    neither. *not checkable*: no bound is implemented. Files beside the form are looked for in the folder. A seed makes samples
+    repeatable, and voids what they prove.
     """
-    began = time.process_time()
-    verdict = not_checkable(certificate, None)
+    began, verdict = time.process_time(), not_checkable(claim.name, None)
     try:
-        guarantee = certificate.get("guarantee")
-        if not isinstance(guarantee, Mapping):
+        if claim.epsilon is None or claim.delta is None:
             raise refused("certificates without a guarantee of a run")
-        epsilon, delta = exactly(guarantee.get("epsilon")), exactly(guarantee.get("delta"))
+        epsilon, delta = claim.epsilon, claim.delta
         verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
-        if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
-            raise refused("an ε above 10,000 or a δ that is not in [0, 1)")
-        if 0 < delta < Fraction(1, 10**300):
-            raise refused("a δ below 1e-300")
-        sampled = rests_on_samples(certificate)
-        if sampled and delta == 0:
-            raise refused("samples at δ = 0")
-        kinds = None if sampled else Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
-        if kinds is None:
-            _told(verdict, check_sampled(certificate, ClaimUnderTest(epsilon, delta, source(seed), seconds, log)))
-        elif delta == 0:
-            largest = max(_largest(parts) for parts in kinds)
-            attained = all(isinstance(part, LaplaceRound) and part.attained for parts in kinds for part, _ in parts)
-            verdict["verdict"] = "proven" if largest <= epsilon else "refuted" if attained else "consistent"
-            verdict["proven"] = {"epsilon": _above(largest), "delta": 0.0}
-            verdict["looser_by"] = verdict["failure_probability"] = 0.0 if largest <= epsilon else None
+        if not (0 <= epsilon <= 10_000 and 0 <= delta < 1) or 0 < delta < Fraction(1, 10**300):
+            raise refused("an ε above 10,000, or a δ that is neither 0 nor in [1e-300, 1)")
+        if claim.form is None:
+            raise refused("certificates that state no normal form of their mechanism")
+        form = parsed(claim.form)
+        if claim.sha256 is not None and claim.sha256 != digest(claim.form):
+            raise refused("a normal form whose SHA-256 is another one")
+        kinds = Meaning(with_files(form, folder), max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+        if delta == 0:
+            _pure(verdict, kinds, epsilon)
         else:
-            found = [prove(parts, epsilon, delta, seconds / len(kinds), log) for parts in kinds]
-            _judge(verdict, found, delta)
+            _judge(verdict, claim, kinds, limits)
     except NotCheckableError as error:
-        verdict |= not_checkable(certificate, str(error)) | {"claimed": verdict["claimed"]}
+        verdict |= not_checkable(claim.name, str(error)) | {"claimed": verdict["claimed"]}
     except Exception as error:
         # Whatever is in the file, it ends with a verdict.
-        why = "it cannot be read, or no bound is implemented for numbers of this size"
-        why = f"{why}: {type(error).__name__}: {error}"
-        verdict |= not_checkable(certificate, why) | {"claimed": verdict["claimed"]}
+        why = f"no bound is implemented for numbers of this size: {type(error).__name__}: {error}"
+        verdict |= not_checkable(claim.name, why) | {"claimed": verdict["claimed"]}
     return verdict | {"seconds": round(time.process_time() - began, 3)}
 
 
-def not_checkable(certificate: Mapping[str, Any], reason: str | None, seconds: float = 0.0) -> dict[str, Any]:
+def not_checkable(name: str, reason: str | None, seconds: float = 0.0) -> dict[str, Any]:
     """Return the verdict that nothing was checked, with its reason."""
     return {
-        "pyaccount": 1, "kind": "independent-verdict", "name": shown(str(certificate.get("name")), 200),
+        "pyaccount": 1, "kind": "independent-verdict", "name": shown(name, 200),
         "verdict": "not checkable", "reason": None if reason is None else shown(reason, 1000), "claimed": None,
         "proven": None, "looser_by": None, "delta_lower": None, "spacing": None, "failure_probability": None,
         "checked": [], "not_checked": [], "seconds": seconds,
@@ -114,48 +127,80 @@ def shown(text: str, most: int) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def _told(verdict: dict[str, Any], found: Findings) -> None:
-    texts = {key: [shown(each, 1000) for each in getattr(found, key)] for key in ("checked", "not_checked")}
-    verdict |= found._asdict() | texts | {"reason": found.reason and shown(found.reason, 1000)}
-    if found.verdict == "proven":
-        verdict |= {"proven": dict(verdict["claimed"]), "looser_by": 0.0}
+def _pure(verdict: dict[str, Any], kinds: list[list[tuple[Round, int]]], epsilon: Fraction) -> None:
+    """Judge a claim of δ = 0 by the sum of the largest losses, which is attained if those of all rounds are."""
+    parts = [part for rounds in kinds for part, _ in rounds]
+    if any(part.largest is None for part in parts):
+        raise refused("δ = 0 with these mechanisms")
+    most = max(
+        sum((part.largest * count for part, count in rounds if part.largest is not None), Fraction(0))
+        for rounds in kinds
+    )
+    proven = most <= epsilon
+    attained = all(part.attained for part in parts)
+    verdict |= {
+        "verdict": "proven" if proven else "refuted" if attained else "consistent",
+        "proven": {"epsilon": _above(most), "delta": 0.0},
+    }
+    verdict["looser_by"] = verdict["failure_probability"] = 0.0 if proven else None
 
 
-def _judge(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) -> None:
+def _judge(verdict: dict[str, Any], claim: Claim, kinds: list[list[tuple[Round, int]]], limits: Limits) -> None:
+    epsilon, delta, seconds, began = claim.epsilon, claim.delta, limits.seconds, time.process_time()
+    assert epsilon is not None
+    assert delta is not None
+    for part, _ in (each for rounds in kinds for each in rounds):
+        if isinstance(part, Correlated) and isinstance(claim.polynomial, list) and len(claim.polynomial) <= 26:
+            part.polynomial = [each for each in map(_exact, claim.polynomial) if each is not None]
+    alone = kinds[0][0][0] if len(kinds) == 1 and len(kinds[0]) == 1 and kinds[0][0][1] == 1 else None
+    run = alone.sampled if isinstance(alone, Secret) else None
+    found = [
+        prove(rounds, epsilon, delta, seconds / len(kinds) * (SHARE if run else 1.0), limits.log) for rounds in kinds
+    ]
+    if run and max(bounds.delta for bounds in found) > delta * (1 + SLACK):
+        from .samples import tested  # the proofs above do not need it
+
+        left = limits._replace(seconds=seconds - (time.process_time() - began))
+        tests = tested(run, epsilon, delta, left)
+        proven = len(tests) == 2 and all(each.proven for each in tests)
+        for each in tests:
+            text = f"{each.direction}, by this checker: {each.words}" + (
+                f", {each.samples} samples" if each.samples else ""
+            )
+            verdict["checked" if each.proven else "not_checked"].append(shown(text, 1000))
+        if proven:
+            drawn = any(each.samples for each in tests)
+            verdict |= {"verdict": "proven", "proven": dict(verdict["claimed"]), "looser_by": 0.0}
+            verdict["failure_probability"] = FAILURE if drawn else 0.0
+            return
+    _compared(verdict, found, delta)
+
+
+def _compared(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> None:
     most = max(bounds.delta for bounds in found)
     epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
     lowers = [bounds.lower for bounds in found if bounds.lower is not None]
     if len(epsilons) == len(found):
         verdict["proven"] = {"epsilon": _above(max(epsilons)), "delta": float(delta)}
     verdict["spacing"] = max(bounds.spacing for bounds in found)
-    verdict["delta_lower"] = _below(max(lowers)) if lowers else None
+    verdict["delta_lower"] = -_above(-max(lowers)) if lowers else None
     if most <= delta * (1 + SLACK):
-        verdict["failure_probability"] = 0.0
-        verdict["verdict"], verdict["looser_by"] = "proven", _above(max(Fraction(0), most / delta - 1))
+        verdict |= {
+            "verdict": "proven",
+            "failure_probability": 0.0,
+            "looser_by": _above(max(Fraction(0), most / delta - 1)),
+        }
     elif lowers and max(lowers) > delta:
-        verdict["verdict"], verdict["reason"] = "refuted", "a lower bound of δ at this ε is above the δ that is claimed"
+        verdict |= {"verdict": "refuted", "reason": "a lower bound of δ at this ε is above the δ that is claimed"}
     else:
-        verdict["verdict"] = "consistent"
-        verdict["reason"] = f"at this ε, δ is proven to be at most {_above(most / delta)!r} times what is claimed"
-
-
-def _largest(parts: list[RepeatedRound]) -> Fraction:
-    """Return the sum of the largest losses, which is attained."""
-    losses = [part.theta * count for part, count in parts if isinstance(part, LaplaceRound)]
-    if len(losses) < len(parts):
-        raise refused("δ = 0 with anything but Laplace noise")
-    return sum(losses, Fraction(0))
+        reason = f"at this ε, δ is proven to be at most {_above(most / delta)!r} times what is claimed"
+        verdict |= {"verdict": "consistent", "reason": reason}
 
 
 def _above(number: Fraction) -> float:
     """Return a double that is at least a number, and equal to it if the number is one."""
     nearest = float(number)
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
-
-
-def _below(number: Fraction) -> float:
-    nearest = float(number)
-    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
 
 
 def sentence(verdict: Mapping[str, Any]) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, norm
 
-from pyaccount.independent import normals, process
-from pyaccount.independent.bins import Bins
-from pyaccount.independent.process import Outcomes, Process, growth
-from pyaccount.independent.spaced import SpacedRun
+from pyaccount.independent.samples import normals, process
+from pyaccount.independent.samples.bins import Bins
+from pyaccount.independent.samples.process import Outcomes, Process, growth
+from pyaccount.independent.samples.spaced import SpacedRun
 
 ONE = Fraction(1)
 COEFFICIENTS = (Fraction(9, 10), Fraction(1, 2))

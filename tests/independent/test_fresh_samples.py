@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from pyaccount.independent import means, samples
-from pyaccount.independent.bets import FIRST, Bets
-from pyaccount.independent.bins import Bins
-from pyaccount.independent.normals import source
-from pyaccount.independent.process import Process
-from pyaccount.independent.samples import Added, ClaimUnderTest, Removed, SampleSource
-from pyaccount.independent.spaced import SpacedRun
+from pyaccount.independent.samples import fresh as samples
+from pyaccount.independent.samples import means
+from pyaccount.independent.samples.bets import FIRST, Bets
+from pyaccount.independent.samples.bins import Bins
+from pyaccount.independent.samples.fresh import Added, ClaimUnderTest, Removed, SampleSource
+from pyaccount.independent.samples.normals import source
+from pyaccount.independent.samples.process import Process
+from pyaccount.independent.samples.spaced import SpacedRun
 
 ONE = Fraction(1)
 EPSILON = Fraction(3, 4)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pyaccount.independent import draws, kinds, lattice, proof, rounds
-from pyaccount.independent.derived import RepeatedRound, discrete_gaussian, discrete_laplace, rounded_root, truncated
+from pyaccount.independent import combinators, composition, draws, lattice, laws
+from pyaccount.independent.draws import discrete_gaussian, discrete_laplace, truncated
 from pyaccount.independent.enclosures import up
-from pyaccount.independent.shapes import NotCheckableError
+from pyaccount.independent.lattice import NotCheckableError
 
 
 @pytest.fixture(autouse=True)
@@ -39,23 +39,29 @@ def gaussian(epsilon: float, s: float) -> float:
     return float(mpmath.ncdf(s / 2 - middle) - mpmath.exp(epsilon) * mpmath.ncdf(-s / 2 - middle))
 
 
-def bounds(parts: list[RepeatedRound], epsilon: float, claimed: float, seconds: float = 4.0) -> proof.ProvenBounds:
-    return proof.prove(parts, Fraction(epsilon), Fraction(claimed), seconds, lambda line: None)
+def bounds(
+    parts: list[tuple[laws.Round, int]], epsilon: float, claimed: float, seconds: float = 4.0
+) -> composition.Bounds:
+    return composition.prove(parts, Fraction(epsilon), Fraction(claimed), seconds)
 
 
-def shift(sigma: float) -> Callable[[int], int]:
-    return rounded_root(1 / Fraction(sigma) ** 2)
+def shift(sigma: float) -> Fraction:
+    return 1 / Fraction(sigma) ** 2
 
 
-def value_at(part: rounds.Round, epsilon: float) -> float:
+def spacing_of(h: float) -> int:
+    return round(h * 2**lattice.SPACING)
+
+
+def value_at(part: laws.Round, epsilon: float) -> float:
     """Return the upper bound of a round's profile at a lattice point near ε, with that point."""
-    grid = lattice.LossGrid(lattice.spacing_of(epsilon), 30, 200)
-    return part.value(grid, 1) / 2**200
+    grid = lattice.Grid(spacing_of(epsilon), 30, 200)
+    return part.value(grid, 1, 0) / 2**200
 
 
 def test_several_gaussians_on_a_lattice_are_one() -> None:
     # With probability 1 it is a mixture for the checker, and not one Gaussian.
-    parts: list[RepeatedRound] = [(rounds.MixtureRound({1: Fraction(1)}, shift(6.0)), 9)]
+    parts: list[tuple[laws.Round, int]] = [(laws.Mixture({1: Fraction(1)}, shift(6.0)), 9)]
     exact = gaussian(1.0, 0.5)
     found = bounds(parts, 1.0, exact)
     assert exact <= found.delta <= exact * 1.001
@@ -67,7 +73,7 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
 def test_one_gaussian_in_closed_form() -> None:
     for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
         exact = gaussian(epsilon, 1 / sigma)
-        found = bounds([(rounds.GaussianRound(shift(sigma)), 1)], epsilon, exact * 0.9)
+        found = bounds([(laws.Gaussian(shift(sigma)), 1)], epsilon, exact * 0.9)
         assert found.lower is not None
         assert float(found.delta) == pytest.approx(exact, rel=1e-12)
         assert found.lower <= found.delta
@@ -77,7 +83,7 @@ def test_one_gaussian_in_closed_form() -> None:
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
     law, lost = draws.binomial(group, p, Fraction(1, 10**30))
-    part = rounds.MixtureRound(law, shift(sigma), None, lost)
+    part = laws.Mixture(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 
     y = np.linspace(-12, 15, 2_000_001)
@@ -88,7 +94,7 @@ def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
 
 def test_a_replaced_record_under_poisson_sampling() -> None:
     p = Fraction(1, 5)
-    part = rounds.MixtureRound({1: p}, shift(1.0), {-1: p})
+    part = laws.Mixture({1: p}, shift(1.0), {-1: p})
 
     y = np.linspace(-12, 12, 2_000_001)
     here, there = (0.8 * density(y, 0.0) + 0.2 * density(y, s) for s in (1.0, -1.0))
@@ -105,12 +111,12 @@ def test_randomized_response_is_an_enumeration(count: int) -> None:
     for several in itertools.product(outcomes, repeat=count):
         gain = math.prod(a for a, _ in several) - growth * math.prod(b for _, b in several)
         exact += max(gain, Fraction(0))
-    found = bounds([(kinds.Atoms(outcomes), count)], math.log(1.5), float(exact) * 1.001)
+    found = bounds([(laws.Finite(outcomes), count)], math.log(1.5), float(exact) * 1.001)
     assert float(exact) * (1 - 1e-12) <= found.delta <= float(exact) * 1.001
 
 
 def test_laplace_noise() -> None:
-    part = kinds.LaplaceRound(Fraction(1, 2))
+    part = laws.Laplace(Fraction(1, 2))
     assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
     assert value_at(part, 0.6) == 0
     # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
@@ -124,19 +130,19 @@ def test_laplace_noise() -> None:
 
 def test_fixed_size_batches_have_their_formula() -> None:
     law = draws.hypergeometric(1000, 10, 1)
-    part = draws.DisplacingDraws(law, Fraction(0), rounded_root(Fraction(1)), zeroed=False, common=False)
+    part = laws.Displaced(law, Fraction(0), Fraction(1), zeroed=False, common=False)
     alpha = 1 + (math.exp(0.7) - 1) / 0.01
     assert value_at(part, 0.7) == pytest.approx(0.01 * gaussian(math.log(alpha), 2.0), rel=1e-9)
 
 
 def test_stated_guarantees_are_met_exactly() -> None:
-    part = kinds.Guarantees([(Fraction(1), Fraction(1, 1000))])
+    part = laws.guarantees([(Fraction(1), Fraction(1, 1000))])
     assert value_at(part, 1.0) == pytest.approx(0.001, rel=1e-9)
     assert value_at(part, 0.5) == pytest.approx(0.001 + 0.999 * (math.e - math.exp(0.5)) / (1 + math.e), rel=1e-9)
 
 
 def test_divergences_are_converted_as_published() -> None:
-    part = kinds.Divergence(Fraction(1, 20), Fraction(0))
+    part = laws.Renyi(Fraction(1, 20), Fraction(0))
     least = min(
         math.exp((a - 1) * (a * 0.05 - 1.0) + (a - 1) * math.log(a - 1) - a * math.log(a))
         for a in (1 + 0.001 * k for k in range(1, 40_000))
@@ -180,25 +186,24 @@ def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
     middle = np.log(np.maximum(left, 1e-300)) / s
     call = np.where(left <= 0, 1 - left, norm.cdf(s / 2 - middle) - left * norm.cdf(-s / 2 - middle))
     exact = integral(density(y, 0.0) * call / 2, y)
-    part = kinds.Allocation([(Fraction(s) ** 2, 2)], Fraction(1, 10**9))
-    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 120)
-    found = part.value(grid, 25) / 2**120
+    part = laws.Allocation([(Fraction(s) ** 2, 2)], Fraction(1, 10**9))
+    grid = lattice.Grid(spacing_of(0.01), 25, 120)
+    found = part.value(grid, 25, 0) / 2**120
     assert exact * (1 - 1e-9) <= found <= exact * 1.001
 
 
 def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     q = Fraction(1, 20)
-    inner: list[RepeatedRound] = [(rounds.GaussianRound(shift(1.5)), 1)]
-    part = kinds.SampledRound(lambda grid: proof.run_laws(inner, grid, Fraction(1, 10**9)), q, alone=True)
-    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
-    mixture = rounds.MixtureRound({1: q}, shift(1.5))
-    for k in (-3, 5, 40):
-        exact = mixture.value(grid, k)
-        assert exact - 2**40 <= part.value(grid, k) <= exact + 2**160 // 5000
+    part = combinators.Sample([(laws.Gaussian(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
+    grid = lattice.Grid(spacing_of(0.01), 25, 160)
+    mixture = laws.Mixture({1: q}, shift(1.5))
+    for side, k in itertools.product((0, 1), (0, 3, 5, 40)):
+        exact = mixture.value(grid, k, side)
+        assert exact - 2**60 <= part.value(grid, k, side) <= exact + 2**160 // 5000
 
 
 def test_masses_that_are_larger_make_a_larger_profile() -> None:
-    grid = lattice.LossGrid(lattice.spacing_of(0.1), 20, 128)
+    grid = lattice.Grid(spacing_of(0.1), 20, 128)
     law = lattice.Law(-2, [10**19, 2 * 10**19, 3 * 10**19, 4 * 10**19], 0)
     both = lattice.product(grid, law, law, 0, 0)
     exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]
@@ -210,43 +215,19 @@ def test_masses_that_are_larger_make_a_larger_profile() -> None:
     assert cut.infinite == pytest.approx(0.16 * 10**20, rel=1e-9)
 
 
-def test_selections_are_the_supremum_over_two_point_losses() -> None:
+def test_a_selection_is_the_supremum_over_two_point_losses() -> None:
     r, alpha = 0.5, math.exp(0.4)
-
-    def one(a: float) -> float:
-        inside = (math.exp(r / 2) - math.sqrt(a)) ** 2 / math.expm1(r)
-        return max(0.0, 1 - a) if abs(math.log(a)) >= r else inside
-
-    grid = lattice.LossGrid(lattice.spacing_of(0.1), 25, 120)
-    assert kinds.BoundedRange(Fraction(1, 2)).value(grid, 4) / 2**120 == pytest.approx(one(alpha), rel=1e-9)
-    chances = [(math.exp(r) - math.exp(t)) / math.expm1(r) for t in np.linspace(0, r, 20_001)]
-    both = (
-        p * one(alpha * math.exp(-t)) + (1 - p) * one(alpha * math.exp(r - t))
-        for p, t in zip(chances, np.linspace(0, r, 20_001), strict=True)
+    chances = [(t, (math.exp(r) - math.exp(t)) / math.expm1(r)) for t in np.linspace(0, r, 20_001)]
+    exact = max(
+        p * max(0.0, 1 - alpha * math.exp(-t)) + (1 - p) * max(0.0, 1 - alpha * math.exp(r - t)) for t, p in chances
     )
-    exact = max(both)
-    found = kinds.BoundedRange(Fraction(1, 2), 2).value(grid, 4) / 2**120
-    assert exact * (1 - 1e-9) <= found <= exact * 1.01
-
-
-def test_several_selections_are_bounded_as_published() -> None:
-    grid = lattice.LossGrid(lattice.spacing_of(0.1), 25, 120)
-    found = kinds.BoundedRange(Fraction(1, 5), 20).value(grid, 15) / 2**120
-    # Equal two-point losses are one choice of the supremum.
-    chances = [(t, (math.exp(0.2) - math.exp(t)) / math.expm1(0.2)) for t in np.linspace(0, 0.2, 101)]
-    losses = [(i, math.comb(20, i)) for i in range(21)]
-    least = max(
-        sum(ways * p ** (20 - i) * (1 - p) ** i * max(0.0, 1 - math.exp(1.5 - 20 * t + 0.2 * i)) for i, ways in losses)
-        for t, p in chances
-    )
-    assert least <= found <= least * 1.2
+    grid = lattice.Grid(spacing_of(0.1), 25, 120)
+    assert laws.Range(Fraction(1, 2)).value(grid, 4, 0) / 2**120 == pytest.approx(exact, rel=1e-6)
 
 
 @pytest.mark.parametrize(("limit", "records", "p"), [(3, 9, 0.3), (40, 400, 0.08), (2, 30, 0.2)])
 def test_truncated_batches_are_a_mean_over_the_number_of_others(limit: int, records: int, p: float) -> None:
-    body = {"sampler": {"truncate_to": limit}, "training": {"dataset_size": records}}
-    part, count = truncated(body, Fraction(p), shift(1.0), 7)
-    assert count == 7
+    part = truncated(Fraction(p), records, limit, shift(1.0))
     y = np.linspace(-12, 14, 40_001)
     exact = 0.0
     for r in range(records):
@@ -258,37 +239,60 @@ def test_truncated_batches_are_a_mean_over_the_number_of_others(limit: int, reco
     assert exact * (1 - 1e-5) <= value_at(part, 0.5) <= exact * 1.03
 
 
-@pytest.mark.parametrize("k", [-8, 3, 12])
-def test_groups_of_zeroed_records_have_the_best_of_several_bounds(k: int) -> None:
-    law, grid = draws.hypergeometric(100, 10, 3), lattice.LossGrid(lattice.spacing_of(0.1), 25, 160)
+@pytest.mark.parametrize(("side", "k"), [(1, 8), (0, 3), (0, 12)])
+def test_groups_of_zeroed_records_have_the_best_of_several_bounds(side: int, k: int) -> None:
+    law, grid = draws.hypergeometric(100, 10, 3), lattice.Grid(spacing_of(0.1), 25, 160)
     best, single = (
-        draws.DisplacingDraws(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
+        laws.Displaced(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
     )
-    assert best.value(grid, k) <= single.value(grid, k)
-    if k > 0:
+    assert best.value(grid, k, side) <= single.value(grid, k, side)
+    if side == 0:
         # Records that are set to zero are records that are replaced, and the two data sets are a case of both.
-        replaced = draws.DisplacingDraws(law, Fraction(0), shift(2.0), zeroed=False, common=True)
-        under_p, under_q = best.lower.masses(grid, k) or (0, 0)
+        replaced = laws.Displaced(law, Fraction(0), shift(2.0), zeroed=False, common=True)
+        under_p, under_q = best.above(grid, k) or (0, 0)
         there = under_p - (grid.alpha(k) * under_q >> grid.bits)
-        assert there - 2**60 <= best.value(grid, k) <= replaced.value(grid, k)
+        assert there - 2**60 <= best.value(grid, k, 0) <= replaced.value(grid, k, 0)
 
 
-@pytest.mark.parametrize("direction", [1, -1])
-def test_groups_of_zeroed_records_are_not_below_an_enumeration(direction: int) -> None:
+@pytest.mark.parametrize("side", [0, 1])
+def test_groups_of_zeroed_records_are_not_below_an_enumeration(side: int) -> None:
     # Two draws from three records, with replacement; the record adds `own` or nothing, and the others `other`.
     drawn = {1: 2 * 1 / 3 * 2 / 3, 2: 1 / 9}
     law = {j: Fraction(p) for j, p in drawn.items()}
-    part = draws.DisplacingDraws(law, Fraction(0), shift(1.0), zeroed=True, common=True)
+    part = laws.Displaced(law, Fraction(0), shift(1.0), zeroed=True, common=True)
     y = np.linspace(-14, 14, 400_001)
     for own, other in itertools.product((-1.0, 1.0), (-1.0, 0.0, 1.0)):
         sums = [(1 - sum(drawn.values()), 2 * other, 2 * other)]
         sums += [(p, j * own + (2 - j) * other, (2 - j) * other) for j, p in drawn.items()]
         here = sum(p * density(y, a) for p, a, _ in sums)
         there = sum(p * density(y, b) for p, _, b in sums)
-        if direction < 0:
+        if side:
             here, there = there, here
         exact = integral(np.maximum(0.0, here - math.exp(0.5) * there), y)
-        grid = lattice.LossGrid(lattice.spacing_of(0.5), 30, 200)
-        bound = part.value(grid, direction) / 2**200
-        # In the other direction the value at 1/α is that of the reflection, 1 − 1/α + H_α/α.
-        assert exact <= (bound if direction > 0 else bound * math.exp(0.5) - math.expm1(0.5)) * (1 + 1e-6)
+        grid = lattice.Grid(spacing_of(0.5), 30, 200)
+        assert exact <= part.value(grid, 1, side) / 2**200 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("case", ["poisson", "replaced", "group", "truncated"])
+def test_mixtures_are_quadratures_on_both_sides(case: str, side: int) -> None:
+    s, weights, against = {
+        "poisson": (1.1, {1: 0.1}, {}),
+        "replaced": (0.7, {1: 0.2}, {-1: 0.2}),
+        "group": (0.9, {1: 0.2, 2: 0.05, 3: 0.01}, {}),
+        "truncated": (1.3, {2: 0.1}, {-1: 0.1}),
+    }[case]
+    part = laws.Mixture(
+        {j: Fraction(w) for j, w in weights.items()}, Fraction(s) ** 2, {j: Fraction(w) for j, w in against.items()}
+    )
+    y = np.linspace(-14, 16, 2_000_001)
+    here, there = (
+        (1 - sum(side.values())) * density(y, 0.0) + sum(w * density(y, j * s) for j, w in side.items())
+        for side in (weights, against)
+    )
+    if side:
+        here, there = there, here
+    grid = lattice.Grid(spacing_of(0.05), 30, 200)
+    for k in (0, 1, 2, 9, 30):
+        exact = integral(np.maximum(0.0, here - math.exp(0.05 * k) * there), y)
+        assert part.value(grid, k, side) / 2**200 == pytest.approx(exact, rel=1e-6, abs=1e-9)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from normal_forms import verdict_of
 
 import pyaccount
-from pyaccount.independent import kinds, lattice
-from pyaccount.independent.verdict import check, parsed
+from pyaccount.independent import lattice, laws
 
 MIXTURE = {
     "kind": "mixture-of-gaussians",
@@ -48,14 +48,14 @@ def test_mechanisms_are_proven(name: str) -> None:
     adjacency, phases = CASES[name]
     document = {"pyaccount": 1, "name": name, "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5}}
     certificate = json.loads(pyaccount.certify({**document, "phases": phases}).to_json())
-    assert check(parsed(json.dumps(certificate)), 5.0)["verdict"] == "proven"
+    assert verdict_of(certificate, 5.0)["verdict"] == "proven"
     certificate["guarantee"]["epsilon"] *= 0.99
-    assert check(parsed(json.dumps(certificate)), 0.1)["verdict"] != "proven"
+    assert verdict_of(certificate, 0.1)["verdict"] != "proven"
 
 
 def test_points_of_a_profile_are_joined_by_chords() -> None:
-    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
-    part = kinds.Guarantees([(Fraction(1, 10), Fraction(1, 1000)), (Fraction(1), Fraction(1, 10**8))])
+    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
+    part = laws.guarantees([(Fraction(1, 10), Fraction(1, 1000)), (Fraction(1), Fraction(1, 10**8))])
     low, high = math.exp(0.1), math.exp(1)
     for k in (1, 5, 30, 80, 120):
         alpha = math.exp(k / 100)
@@ -67,16 +67,16 @@ def test_points_of_a_profile_are_joined_by_chords() -> None:
         first += 1e-3 * math.exp(-0.1) * (low - alpha) / (low - 1 / low)
         chord = 1e-3 + (1e-8 - 1e-3) * (alpha - low) / (high - low)
         wanted = first if alpha < low else chord if alpha < high else 1e-8
-        assert part.value(grid, k) / 2**160 == pytest.approx(wanted, rel=2e-2)
+        assert part.value(grid, k, 0) / 2**160 == pytest.approx(wanted, rel=2e-2)
 
 
 def test_an_order_that_only_one_table_has_does_not_count() -> None:
-    one = kinds.Divergence(Fraction(0), Fraction(0), {Fraction(2): Fraction(1, 10), Fraction(8): Fraction(1, 2)})
-    two = kinds.Divergence(Fraction(1, 100), Fraction(0), {Fraction(8): Fraction(1, 5), Fraction(9): Fraction(1)})
-    assert (one.times(3) + two).table == {Fraction(8): Fraction(17, 10)}
-    assert (one + kinds.Divergence(Fraction(1, 50), Fraction(0))).table == one.table
-    grid = lattice.LossGrid(lattice.spacing_of(0.1), 25, 160)
+    one = laws.Renyi(Fraction(0), Fraction(0), {Fraction(2): Fraction(1, 10), Fraction(8): Fraction(1, 2)})
+    two = laws.Renyi(Fraction(1, 100), Fraction(0), {Fraction(8): Fraction(1, 5), Fraction(9): Fraction(1)})
+    assert two.plus(one, 3).table == {Fraction(8): Fraction(17, 10)}
+    assert one.plus(laws.Renyi(Fraction(1, 50), Fraction(0)), 1).table == one.table
+    grid = lattice.Grid(round(0.1 * 2**lattice.SPACING), 25, 160)
     rate = 0.5 + 0.2 + 8 * 0.01
     wanted = math.exp(7 * (rate - 2)) * 7**7 / 8**8
-    assert (one + two).value(grid, 20) / 2**160 == pytest.approx(wanted, rel=1e-6)
-    assert np.isclose(float((one + two).rho), 0.01)
+    assert one.plus(two, 1).value(grid, 20, 0) / 2**160 == pytest.approx(wanted, rel=1e-6)
+    assert np.isclose(float(one.plus(two, 1).rho), 0.01)

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from normal_forms import verdict_of
 
 import pyaccount
-from pyaccount.independent import kinds, lattice, proof, selection
-from pyaccount.independent.verdict import check, parsed
+from pyaccount.independent import combinators, lattice, laws
 
 P, Q = (0.5, 0.3, 0.2), (0.3, 0.3, 0.4)
 
@@ -41,29 +41,28 @@ def best(law: tuple[float, ...], order: tuple[int, ...], f: Any) -> list[float]:
 @pytest.mark.parametrize("kind", LAWS)
 def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
     numbers, f = LAWS[kind]
-    run = kinds.Atoms([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
-    part = selection.SelectedRound(lambda grid: proof.run_laws([(run, 1)], grid, Fraction(1, 10**9)), kind, numbers)
-    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
-    for k in (0, 30, 90, -40):
+    run = laws.Finite([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
+    part = combinators.Best([(run, 1)], Fraction(1, 10**9), kind, numbers)
+    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
+    for side, k in itertools.product((0, 1), (0, 30, 90)):
+        laws_of_run = (P, Q) if side == 0 else (Q, P)
         alpha = math.exp(0.01 * k)
         exact = max(
-            sum(max(0.0, a - alpha * b) for a, b in zip(best(P, order, f), best(Q, order, f), strict=True))
+            sum(max(0.0, a - alpha * b) for a, b in zip(*(best(law, order, f) for law in laws_of_run), strict=True))
             for order in itertools.permutations(range(3))
         )
-        assert exact <= part.value(grid, k) / 2**160 * (1 + 1e-12)
+        assert exact <= part.value(grid, k, side) / 2**160 * (1 + 1e-12)
     mean = (f(1.0) - f(1 - 1e-7)) / 1e-7
     assert mean * (1 - 1e-5) <= part._mean(160) / 2**160 <= mean * (1 + 1e-5)
 
 
 def test_one_run_is_that_run() -> None:
-    run = kinds.LaplaceRound(Fraction(1, 2))
+    run = laws.Laplace(Fraction(1, 2))
     numbers = {"trials": Fraction(1), "probability": Fraction(999, 1000)}
-    part = selection.SelectedRound(
-        lambda grid: proof.run_laws([(run, 1)], grid, Fraction(1, 10**9)), "binomial", numbers
-    )
-    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
+    part = combinators.Best([(run, 1)], Fraction(1, 10**9), "binomial", numbers)
+    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
     for k in (0, 20, 45):
-        assert part.value(grid, k) == pytest.approx(0.999 * run.value(grid, k), rel=2e-3)
+        assert part.value(grid, k, 0) == pytest.approx(0.999 * run.value(grid, k, 0), rel=2e-3)
 
 
 def test_a_document_with_a_selection_has_nearly_its_epsilon() -> None:
@@ -82,6 +81,6 @@ def test_a_document_with_a_selection_has_nearly_its_epsilon() -> None:
         ],
     }
     certificate = json.loads(pyaccount.certify(document).to_json())
-    found = check(parsed(json.dumps(certificate)), 3.0)
+    found = verdict_of(certificate, 3.0)
     assert found["verdict"] in ("proven", "consistent")
     assert 0.9 <= found["proven"]["epsilon"] / certificate["guarantee"]["epsilon"] <= 1.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -92,6 +93,29 @@ ENDS = 20
 MOST_PHASES = 40
 
 
+#: The most lines of a normal form that are shown.
+MOST_LINES = 200
+
+
+def _analysed(form: str | None, sha256: str | None) -> tuple[Block, ...]:
+    """Return the normal form, one key on each line, and its hash."""
+    if form is None:
+        return (Paragraph(("This mechanism has no normal form, so that the independent checker cannot check it.",)),)
+    lines = json.dumps(json.loads(form), indent=1, sort_keys=True).splitlines()
+    text = "\n".join(
+        lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"… {len(lines) - MOST_LINES} more lines"]
+    )
+    words = (
+        "The normal form of the mechanism, in which all numbers and defaults are written out: compare it with the document. The "
+        "independent checker reads nothing else.",
+    )
+    return (
+        Paragraph(words),
+        Code(text, "json"),
+        FactList((Fact("normal form", (Literally(str(sha256)),), ("SHA-256",)),)),
+    )
+
+
 def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ()) -> Page:
     """Return the page of a privacy certificate. `contradictions` are those found in it, with paths."""
     consequences = meaning(data)
@@ -115,6 +139,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
             evidence_section(data),
             budget_section(data),
             PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
+            PageSection("analysed", "What exactly was analysed", _analysed(data.mechanism, data.mechanism_sha256)),
             provenance_section(
                 data, None if data.evidence.sampling is None else data.evidence.sampling.seed, _composed_hashes(data)
             ),

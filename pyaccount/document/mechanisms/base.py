@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,6 +20,7 @@ from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 from pyaccount.reading.fields import Flag, Number
 from pyaccount.reading.kinds import Kind
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
@@ -57,6 +58,10 @@ class MechanismKind(Kind):
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the fields together, in the order of reporting."""
         yield from ()
+
+    def normal_form(self, adjacency: str) -> dict[str, Any] | None:
+        """Return what a normal form says of the mechanism under an adjacency; None if there is no form for it."""
+        return None
 
 
 class OfPhases(MechanismKind):
@@ -141,6 +146,10 @@ class Selection(MechanismKind):
                 f"{MECHANISM_EPSILON.describe()}: choose a larger scale"
             )
             yield document.problem("out-of-range", body.at("mechanism", "scale"), message)
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the range of the loss; the exponential mechanism is the largest utility with Gumbel noise."""
+        return {"kind": "bounded-range", "epsilon": positional(self.loss_range())}
 
 
 Sensitivity = Annotated[float, Number(SENSITIVITY)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number
+from pyaccount.rounding import positional
 
 _UNSOLVED = (
     "no search is implemented for discrete Gaussian noise, because it is not proven that more of it is always more private: "
@@ -32,3 +33,13 @@ class DiscreteGaussian(OnLattice):
     def bounded_loss(self) -> bool:
         """Return False: the privacy loss of Gaussian noise has no bound."""
         return False
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "sensitivity": positional(self.sensitivity),
+            "sigma": positional(float(self.sigma)),
+            "step": positional(self.step),
+        }

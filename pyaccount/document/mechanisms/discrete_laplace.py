@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
+from pyaccount.rounding import positional
 
 
 class DiscreteLaplace(OnLattice):
@@ -20,3 +21,13 @@ class DiscreteLaplace(OnLattice):
     scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
         description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
     )
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "scale": positional(float(self.scale)),
+            "sensitivity": positional(self.sensitivity),
+            "step": positional(self.step),
+        }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import MechanismKind, Sensitivity
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
+from pyaccount.rounding import positional
 
 
 class GaussianMechanism(MechanismKind):
@@ -29,3 +30,7 @@ class GaussianMechanism(MechanismKind):
     def bounded_loss(self) -> bool:
         """Return False: the privacy loss of Gaussian noise has no bound."""
         return False
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {"kind": self.kind, "sensitivity": positional(self.sensitivity), "sigma": positional(float(self.sigma))}

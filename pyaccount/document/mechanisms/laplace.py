@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from pyaccount.document.mechanisms.base import (
 )
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
+from pyaccount.rounding import positional
 
 
 class LaplaceMechanism(MechanismKind):
@@ -29,3 +30,12 @@ class LaplaceMechanism(MechanismKind):
     )
     sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")
     moved: Moved = Field(default=1, description=MOVED_TEXT)
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "scale": positional(float(self.scale)),
+            "sensitivity": positional(self.sensitivity),
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 from pyaccount.reading.fields import Items, Number, Solve
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
@@ -74,3 +75,13 @@ class MixtureOfGaussians(MechanismKind):
         return all(
             isinstance(values, tuple) and all(number_or_none(value) is not None for value in values) for values in lists
         )
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        sizes, chances = ([positional(each) for each in listed] for listed in (self.sensitivities, self.probabilities))
+        return {
+            "kind": self.kind,
+            "probabilities": chances,
+            "sensitivities": sizes,
+            "sigma": positional(float(self.sigma)),
+        }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import Selection
+from pyaccount.rounding import positional
 
 
 class PermuteAndFlip(Selection):
@@ -19,3 +20,7 @@ class PermuteAndFlip(Selection):
     kind: Literal["permute-and-flip"] = Field(
         description="Permute-and-flip, which also is the report of the largest utility with exponential noise."
     )
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the largest utility with exponential noise, which has the same output."""
+        return {"kind": "noisy-max", "epsilon": positional(self.loss_range()), "noise": "exponential"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
 from pyaccount.reading.fields import Choice, Number
+from pyaccount.rounding import positional
 
 WhoseAnswer = Literal["each-record", "once"]
 EmptyRecord = Literal["one-of-the-values", "uniform"]
@@ -40,3 +41,13 @@ class RandomizedResponse(MechanismKind):
     def for_any_data(self) -> bool:
         """Return whether one value is released: whatever the data are, it is one of the k values, randomised."""
         return self.answers == "once"
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        words = {"answers": self.answers, "empty_record": self.empty_record}
+        return {
+            "kind": self.kind,
+            **words,
+            "truth_probability": positional(self.truth_probability),
+            "values": str(self.values),
+        }

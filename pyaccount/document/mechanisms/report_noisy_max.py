@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import Selection
 from pyaccount.reading.fields import Choice
+from pyaccount.rounding import positional
 
 MaxNoise = Literal["gumbel", "exponential", "laplace"]
 
@@ -24,3 +25,9 @@ class ReportNoisyMax(Selection):
         description="The law of the noise. gumbel: the exponential mechanism; exponential: permute-and-flip; laplace: "
         "Laplace noise of the scale."
     )
+
+    def normal_form(self, adjacency: str) -> dict[str, Any]:
+        """Return the range of the loss, and the noise."""
+        if self.noise == "gumbel":
+            return super().normal_form(adjacency)
+        return {"kind": "noisy-max", "epsilon": positional(self.loss_range()), "noise": self.noise}

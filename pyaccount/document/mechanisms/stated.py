@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem
 from pyaccount.reading.fields import Choice, Flag, Items, Number
 from pyaccount.reading.kinds import Section
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
@@ -151,3 +152,23 @@ class Stated(MechanismKind):
 
     def _given(self, way: str) -> bool:
         return getattr(self, way) not in (None, ())
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any] | None:
+        """Return the guarantee, and how many of its steps a record is away; None for Rényi divergences of several steps."""
+        way, steps = self.way(), str(self.steps(adjacency))
+        if way == "mu":
+            return {"kind": "gdp", "mu": positional(self.mu or 0.0), "steps": steps}
+        exception = positional(self.exception)
+        if way == "rho":
+            rho, xi = positional(self.rho or 0.0), positional(self.xi or 0.0)
+            return {"kind": "zcdp", "exception": exception, "rho": rho, "steps": steps, "xi": xi}
+        if way == "renyi":
+            divergences = sorted((each.order, each.epsilon) for each in self.renyi)
+            points = [[positional(order), positional(bound)] for order, bound in divergences]
+            return {"kind": "renyi", "exception": exception, "points": points} if steps == "1" else None
+        stated = [(each.epsilon, each.delta) for each in self.guarantees] or [(self.epsilon or 0.0, self.delta or 0.0)]
+        return {
+            "kind": "guarantees",
+            "points": [[positional(e), positional(d)] for e, d in sorted(stated)],
+            "steps": steps,
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -65,3 +65,21 @@ class BMinSep(SpacedByRate):
         """Return p = p₀/(1 − p₀(b − 1)), the rate among the rounds in which a record is available; inf without any."""
         free = 1.0 - rate * (separation - 1)
         return rate / free if free > 0.0 else math.inf
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return that a record is drawn with a probability, if it need not wait."""
+        apart = self.separation(body) == 1 and self.truncation(body) is None
+        return {"kind": "poisson", "draws": "1", "probability": probability} if apart else None
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return how likely a free record joins, and how long it waits then."""
+        limit = self.truncation(body)
+        form = {
+            "kind": "spaced",
+            "probability": probability,
+            "separation": str(self.separation(body)),
+            "start": self.start,
+        }
+        if limit is None:
+            return form
+        return form | {"kind": "truncated-spaced", "records": str(body.training.dataset_size), "size": str(limit)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -159,3 +159,7 @@ class BallsInBins(Truncatable):
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
         """Return the required keys and the number of bins, which determines everything else."""
         return {*cls.required(), cls.spacing}
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return the number of bins; None for truncated batches."""
+        return {"kind": "bins", "bins": str(self.bins_of(body))} if self.truncation(body) is None else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -69,6 +69,20 @@ class SamplerKind(Kind):
     def draws(self, body: StatedBody) -> int | None:
         """Return how many batches are drawn independently for one round's sum; None if that was reported as wrong."""
         return 1
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return what a normal form says of a round, for samplers whose rounds compose without a matrix; None for others.
+
+        `probability` is that of drawing as the form has it: a decimal, or those of strata.
+        """
+        return None
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return what a normal form says of how a record takes part in a run; None if there is no normal form for it.
+
+        `every` is the length of what a run repeats, if it is not the run.
+        """
+        return None
 
     def most_drawn(self, records: float) -> float:
         """Return the maximum size of a round, with each of `records` records counted as often as it is drawn."""

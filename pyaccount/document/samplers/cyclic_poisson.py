@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -54,3 +54,9 @@ class CyclicPoisson(SpacedByRate):
     def probability_at(self, rate: float, separation: int) -> float:
         """Return p = b·p₀."""
         return rate * separation
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return the number of parts, and the probability within a part; None for truncated batches."""
+        if self.truncation(body) is not None:
+            return None
+        return {"kind": "cyclic", "parts": str(self.separation(body)), "phase": self.phase, "probability": probability}

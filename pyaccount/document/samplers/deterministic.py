@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -122,3 +122,13 @@ class Deterministic(SamplerKind):
         batches = {"dataset_size", "batch_size"} if "epochs" in answers else set()
         most = {"max_participations"} if blank != "iterations" else set()
         return {*cls.required(), *batches, *most}
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return that a record is in a round."""
+        return {"kind": "all"}
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return how often a record takes part, and at which distance."""
+        rounds = number_or_none(body.training.iterations)
+        most = self.most_participations(int(rounds or 1))
+        return {"kind": "ordered", "participations": str(most), "separation": str(self.min_separation or 1)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
@@ -95,6 +95,10 @@ class FixedDraws(SamplerKind):
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
         """Return the required keys and the sizes of the batch and of the data set."""
         return {*cls.required(), "dataset_size", "batch_size"}
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return the sizes of the data set and of a batch."""
+        return {"kind": self.kind, "records": str(body.training.dataset_size), "size": str(self.batch_size(body))}
 
 
 class Repeating(FixedDraws):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,14 @@ class TwoStages(Repeating):
         description="The number of rounds that draw from the same subset. Only 1 can be analysed: each round draws a "
         "new subset.",
     )
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return the sizes of the data set, of its subset and of a batch; None if rounds share a subset."""
+        return (
+            super().one_round(body, probability) | {"subset": str(self.subset_size)}
+            if self.rounds_per_subset == 1
+            else None
+        )
 
 
 class MustOW(TwoStages):

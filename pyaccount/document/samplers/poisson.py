@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -92,3 +92,11 @@ class Poisson(Truncatable):
             f"{note}. A loader of {batches:_} batches an epoch (as Opacus's, which then draws with probability 1/{batches:_}) "
             f"makes {math.ceil((body.epochs or 0.0) * batches):_} steps: give these as iterations, with its sampling_probability"
         )
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return that a record is drawn with a probability, several times or for a truncated batch."""
+        limit = self.truncation(body)
+        if limit is None:
+            return {"kind": "poisson", "draws": str(self.draws(body)), "probability": probability}
+        records = str(body.training.dataset_size)
+        return {"kind": "truncated-poisson", "probability": probability, "records": records, "size": str(limit)}

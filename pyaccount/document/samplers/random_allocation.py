@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -123,3 +123,12 @@ class RandomAllocation(SamplerKind):
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
         """Return the required keys, since the rounds of an allocation determine everything else."""
         return cls.required()
+
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return that a record is in a round, if it is in all of them."""
+        return {"kind": "all"} if self.participations == self.iterations_per_allocation else None
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+        """Return in how many rounds of an allocation a record takes part."""
+        every = str(self.iterations_per_allocation)
+        return {"kind": "allocation", "participations": str(self.participations), "every": every}

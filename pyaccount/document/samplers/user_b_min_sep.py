@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -140,3 +140,16 @@ class UserBMinSep(Spaced):
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
         """Return the required keys, the sampling probability and the minimum separation."""
         return {*cls.required(), "sampling_probability", cls.spacing}
+
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return the users; None for truncated batches, and if only participations make records wait."""
+        if self.truncation(body) is not None or self.waits_after == "participation":
+            return None
+        return {
+            "kind": "users",
+            "attribution": self.attribution,
+            "probability": probability,
+            "records": str(self.records_per_user),
+            "separation": str(self.separation(body)),
+            "start": self.start,
+        }

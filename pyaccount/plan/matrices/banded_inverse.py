@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.matrices import BandedInverse
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,14 @@ class BandedInversePlan(MatrixPlan):
         assert built.coefficients is not None
         norm = _largest_ratio(built.coefficients[:rounds], inverse)
         return {"matrix": section, "noise": {**noise, "multiplier": cut_noise(number(body.noise.multiplier), norm)}}
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return the number of bands of the inverse square root, or the coefficients of the inverse."""
+        matrix = _matrix(body)
+        if matrix.bands is not None:
+            return {"kind": "inverse-square-root", "bands": str(matrix.bands), "normalised": normalised(body)}
+        inverse = [positional(each) for each in matrix.inverse_coefficients]
+        return {"kind": "banded-inverse", "inverse": inverse, "normalised": normalised(body)}
 
 
 def _matrix(body: Body) -> BandedInverse:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.plan.common import MATRIX_NOISE, number
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 
 #: Bounds the relative rounding of σ·‖c‖; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 ROUNDING = 1e-15
+
+
+#: The most numbers that a normal form lists of a matrix.
+MOST_LISTED = 16_384
+
+
+def normalised(body: Body) -> str:
+    """Return the word of normal forms for whether a matrix is scaled to unit column norm."""
+    return "yes" if getattr(body.matrix, "normalize", True) else "no"
 
 
 def cut_noise(sigma: float, first: float) -> float:
@@ -102,6 +112,13 @@ class MatrixPlan(ABC):
             return {}  # a document without a matrix has the identity
         coefficients = list(built.coefficients[:rounds])
         return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any] | None:
+        """Return what a normal form says of a matrix: by default its first column; None if it has too many numbers."""
+        if built.coefficients is None or len(built.coefficients) > MOST_LISTED:
+            return None
+        column = [positional(each) for each in built.coefficients]
+        return {"kind": "toeplitz", "column": column, "normalised": normalised(body)}
 
 
 def rounds_of(body: Body) -> int:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.matrices import BLT
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.plan.workload import workload_of
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -70,6 +71,12 @@ class BLTPlan(MatrixPlan):
         section = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
         sigma = cut_noise(number(body.noise.multiplier), built.coefficients[0])
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return the scales and decays."""
+        assert built.buffers is not None
+        scales, decays = ([positional(each) for each in listed] for listed in built.buffers)
+        return {"kind": "blt", "decays": decays, "normalised": normalised(body), "scales": scales}
 
 
 def _matrix(body: Body) -> BLT:

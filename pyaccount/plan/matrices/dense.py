@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount.document.matrices import Dense
 from pyaccount.document.naming import named_file
 from pyaccount.errors import DocumentError
-from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.modes import disjoint
 
@@ -110,6 +110,10 @@ class DensePlan(MatrixPlan):
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Raise `AssertionError`: no file has the leading block."""
         raise AssertionError("a dense matrix is never cut")
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return the hash of the entries of the file."""
+        return {"kind": "dense", "normalised": normalised(body), "sha256": str(built.fingerprint)}
 
 
 @lru_cache(maxsize=4)

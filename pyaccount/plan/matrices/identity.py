@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
@@ -26,6 +26,10 @@ class IdentityPlan(MatrixPlan):
     def generation(self, built: Strategy) -> str:
         """Describe the noise, which is used as drawn."""
         return "z_t = w_t; no row is kept"
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return that it is the identity."""
+        return {"kind": "identity"}
 
 
 PLAN = IdentityPlan()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.matrices import BandedSquareRoot, OptimalToeplitz, Toeplitz
-from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.plan.workload import workload_of
+from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -37,6 +38,12 @@ class ToeplitzPlan(MatrixPlan):
         """Name the matrix, without the number of bands: the coefficients show it."""
         return f"{body.matrix.kind} matrix"
 
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any] | None:
+        """Return the coefficients that are stated, without zeros at their end."""
+        assert isinstance(body.matrix, Toeplitz)
+        column = [positional(each) for each in body.matrix.coefficients[: len(built.coefficients or ())]]
+        return {"kind": "toeplitz", "column": column, "normalised": normalised(body)}
+
 
 class BandedSquareRootPlan(MatrixPlan):
     """The square root of the prefix-sum matrix, cut to its first bands."""
@@ -46,6 +53,10 @@ class BandedSquareRootPlan(MatrixPlan):
         assert isinstance(body.matrix, BandedSquareRoot)
         assert isinstance(body.matrix.bands, int)
         return _square_root(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return the number of bands."""
+        return {"kind": "banded-square-root", "bands": str(body.matrix.diagonals()), "normalised": normalised(body)}
 
 
 class OptimalToeplitzPlan(MatrixPlan):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.matrices import Tree
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class TreePlan(MatrixPlan):
             section["restart_every"] = built.tree.restart_every
         sigma = cut_noise(number(body.noise.multiplier), built.tree.scale)
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
+
+    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+        """Return after how many rounds the tree begins again: at most those of the run."""
+        every = _matrix(body).restart_every or built.iterations
+        return {"kind": "tree", "every": str(every), "normalised": normalised(body)}
 
 
 def _matrix(body: Body) -> Tree:

@@ -1,0 +1,298 @@
+"""What a normal form means: from its tree to the rounds whose composition bounds it, or the reason why nothing is checked.
+
+In units of its noise a record moves a round by 1 under *add-remove* and *zero-out*, and by 2 under *replace-one*; a group of k
+moves k times as far. Each branch states its theorem or names the class that does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+
+from . import columns, draws
+from .combinators import Best, Sample
+from .composition import Rounds, together
+from .form import Node, refused, walked
+from .laws import Allocation, Displaced, Finite, Gaussian, Laplace, Mixture, Range, Renyi, Round, guarantees
+from .moments import Correlated, Renewals, Secret, columns_of
+
+#: The most kinds of records that are compared, and rounds of a run with correlated noise.
+MOST_KINDS, MOST_ROUNDS = 1000, 100_000
+
+
+def chance(probability: Fraction | Node) -> Fraction:
+    """Return a probability, or the largest of those of different records: smaller ones are a second coin, which hides more."""
+    return probability if isinstance(probability, Fraction) else max(probability["of"].values())
+
+
+class Meaning:
+    """The rounds of a form."""
+
+    def __init__(self, form: Node, small: Fraction) -> None:
+        """Take the form, and the mass that cutting may add to a profile."""
+        self.form, self.small, self.least = form, small, small / 10**9
+        self.adjacency, self.group = form["adjacency"], form["group"]
+        self.replaced, self.zeroed = self.adjacency == "replace-one", self.adjacency == "zero-out"
+        self.moves = self.group * (2 if self.replaced else 1)
+        self.plain = self.group == 1 and not self.replaced
+
+    def kinds(self) -> list[list[tuple[Round, int]]]:
+        """Return for each kind of record, which is in one part of each list of parts, the rounds that it takes part in."""
+        return [together(rounds) for rounds in self._kinds(self.form["mechanism"])]
+
+    def _kinds(self, node: Node) -> list[Rounds]:
+        """Return the rounds of a node for each kind of record."""
+        if node["kind"] == "sequence":
+            found = [
+                [part for rounds in choice for part in rounds] for choice in product(*map(self._kinds, node["of"]))
+            ]
+        elif node["kind"] == "repeat":
+            inner = Meaning(self.form, self.small / node["count"])
+            found = [[(part, count * node["count"]) for part, count in rounds] for rounds in inner._kinds(node["of"])]
+        elif node["kind"] == "parts":
+            # A record is in one part: the rest of it does not depend on that record (parallel composition).
+            if not self.plain:
+                raise refused("disjoint parts for groups, or under replace-one")
+            found = [rounds for each in node["of"] for rounds in self._kinds(each)]
+        elif node["kind"] in ("sample", "best"):
+            found = [[(self._of_runs(node, together(rounds)), 1)] for rounds in self._kinds(node["of"])]
+        else:
+            return [list(self._leaf(node))]
+        if len(found) > MOST_KINDS:
+            raise refused(f"more than {MOST_KINDS} kinds of records")
+        return found
+
+    def _of_runs(self, node: Node, rounds: Rounds) -> Round:
+        if node["kind"] == "best":
+            law = {key: Fraction(value) for key, value in node["runs"].items() if key != "kind"}
+            return Best(rounds, self.small, node["runs"]["kind"], law)
+        if self.group != 1:
+            raise refused("groups with a run on a sample")
+        q, alone = chance(node["probability"]), node["draws"] == "records" and not self.replaced
+        if alone and self.zeroed and any(map(_shows_draws, walked(node["of"]))):
+            raise refused("runs that show which records of a sample were drawn")
+        if self.replaced and not isinstance(node["probability"], Fraction):
+            raise refused("records with different probabilities that are replaced")
+        if alone and len(rounds) == 1 and isinstance(rounds[0][0], Gaussian):
+            return Mixture({1: q}, rounds[0][0].square)
+        return Sample(rounds, self.small, q, alone=alone)
+
+    def _leaf(self, node: Node) -> Iterator[tuple[Round, int]]:
+        """Yield the rounds of a leaf."""
+        kind = node["kind"]
+        if kind == "round":
+            yield self._round(node["sampler"], sum((1 / sigma**2 for sigma in node["noise"]), Fraction(0))), 1
+        elif kind == "run":
+            main, *others = (1 / sigma**2 for sigma in node["noise"])
+            yield from self._run(node, node["sampler"], main, sum(others, Fraction(0)))
+        else:
+            yield self._mechanism(kind, node), node.get("moved", 1)
+
+    # ---- training
+
+    def _round(self, sampler: Node, square: Fraction) -> Round:
+        """Return one round; several releases of a batch are one, Σ 1/σ² in squared units of their noise."""
+        kind = sampler["kind"]
+        if kind == "all":
+            return Gaussian(self.moves**2 * square)
+        if kind == "poisson":
+            # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
+            if sampler["draws"] * self.group > 20_000:
+                raise refused("so many draws of a group in one round")
+            law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
+            return Mixture(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
+        if kind == "truncated-poisson":
+            if not self.zeroed or self.group != 1:
+                raise refused("truncated batches but of one zeroed-out record")
+            return draws.truncated(sampler["probability"], sampler["records"], sampler["size"], square)
+        return self._fixed(kind, sampler, square)
+
+    def _fixed(self, kind: str, sampler: Node, square: Fraction) -> Round:
+        """Return a round of m draws from N records; with b of them in the first of two stages."""
+        records, size, subset = sampler["records"], sampler["size"], sampler.get("subset", 0)
+        added, once = self.adjacency == "add-remove", kind == "fixed-size"
+        if size > 50_000 or size > records or subset > records or (added and size > records - self.group):
+            raise refused("batches of more than 50,000 records, or that the data set cannot fill")
+        lost = Fraction(0)
+        if once:
+            law = draws.hypergeometric(records, size, self.group)
+        elif kind in ("with-replacement", "must-wo"):
+            if kind == "must-wo" and size > subset:
+                raise refused("batches that are larger than the subset")
+            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
+        elif self.group != 1:
+            raise refused("groups with this sampler")
+        elif kind == "must-ow":
+            law, lost = draws.mixed(
+                {1: Fraction(subset, records)}, lambda _: draws.binomial(size, Fraction(1, subset), self.least)
+            )
+        else:
+            first, more = draws.binomial(subset, Fraction(1, records), self.least)
+            law, lost = draws.mixed(first, lambda i: draws.binomial(size, Fraction(i, subset), self.least))
+            lost += more
+        two = kind in ("must-ow", "must-ww")
+        if added and not two:
+            # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
+            return Mixture(law, 4 * square, None, lost)
+        return Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
+
+    def _run(self, node: Node, sampler: Node, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
+        """Yield the rounds of a run; C moves the main release by `main`, squared, and others move by `also` in each round."""
+        kind, matrix, rounds = sampler["kind"], node["matrix"], node["rounds"]
+        plain = matrix["kind"] == "identity"
+        if kind == "ordered":
+            apart, most = sampler["separation"], min(sampler["participations"], rounds)
+            yield self._public(node, apart, most), 1
+        elif kind == "cyclic" and sampler["phase"] == "fixed" and self.group == 1:
+            yield from self._cyclic(matrix, rounds, sampler, main, also)
+        elif kind == "spaced" and self.plain:
+            run = self._spaced(matrix, rounds, sampler, main, also)
+            run.sampled = node if "entries" not in matrix else None
+            yield run, 1
+        elif kind == "truncated-spaced" and self.plain and self.zeroed:
+            yield self._spaced(matrix, rounds, sampler, main, also), 1
+        elif kind == "users" and sampler["attribution"] == "shared":
+            yield self._users(matrix, rounds, sampler, main, also), 1
+        elif kind == "allocation" and self.plain and plain and sampler["participations"] == 1:
+            yield Allocation([(main + also, rounds)], self.small), 1
+        elif kind == "bins" and self.plain and plain and sampler["bins"] <= rounds:
+            turns, more = divmod(rounds, sampler["bins"])
+            shifts = [((main + also) * (turns + 1), more), ((main + also) * turns, sampler["bins"] - more)]
+            yield Allocation([each for each in shifts if each[1]], self.small), 1
+        elif kind in ("cyclic", "bins", "users", "spaced"):
+            # What is secret is given up: everybody knows who takes part when.
+            apart = sampler.get("separation") or sampler.get("parts") or sampler["bins"]
+            if apart > rounds and kind == "bins":
+                raise refused("more bins than rounds")
+            square = self._public(node, apart, rounds).square * sampler.get("records", 1) ** 2
+            bound = Secret(square)
+            bound.sampled = node if self.plain and kind == "bins" else None
+            yield bound, 1
+        else:
+            raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
+
+    def _public(self, node: Node, apart: int, most: int) -> Gaussian:
+        """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over patterns (arXiv:2306.08153, Section 3)."""
+        matrix, rounds, (main, *others) = node["matrix"], node["rounds"], (1 / sigma**2 for sigma in node["noise"])
+        times = min(most, -(-rounds // apart))
+        if matrix["kind"] == "tree":
+            moved = columns.tree(matrix, rounds, apart, most)
+        else:
+            entries, norm = columns.column(matrix, rounds)
+            moved = columns.largest(entries, rounds, apart, most) / norm
+        return Gaussian(self.moves**2 * (main * moved + sum(others, Fraction(0)) * times))
+
+    def _cyclic(
+        self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction
+    ) -> Iterator[tuple[Round, int]]:
+        """Yield the rounds of the first part: its columns are the longest, and no longer than its turns are apart.
+
+        They are orthogonal, so that they compose; the last one may be cut off (Choquette-Choo et al. 2023, arXiv:2306.08153,
+        Theorem 4).
+        """
+        entries, norm = columns.column(matrix, rounds) if matrix["kind"] not in columns.SERIES else ([], Fraction(1))
+        parts, p = sampler["parts"], chance(sampler["probability"])
+        if not entries or len(entries) > parts:
+            raise refused("more bands than parts under cyclic Poisson sampling")
+        turns = -(-rounds // parts)
+        for count, rows in ((turns - 1, parts), (1, rounds - (turns - 1) * parts)):
+            square = main * sum((each**2 for each in entries[:rows]), Fraction(0)) / norm + also
+            if count:
+                yield Mixture({1: p}, square, {-1: p} if self.replaced else None), count
+
+    def _spaced(self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction) -> Correlated:
+        """Return a run of b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338)."""
+        p, b = sampler["probability"], sampler["separation"]
+        if max(rounds, b) > MOST_ROUNDS:
+            raise refused("correlated noise with sampling in so many rounds")
+        law, truncated = Renewals(rounds, b, p, sampler["start"] == "warm"), Fraction(0)
+        if "size" in sampler:
+            truncated = draws.seldom(
+                rounds, sampler["records"] - 1, p / (1 + (b - 1) * p) if law.warm else p, sampler["size"]
+            )
+        return Correlated(law, columns_of(matrix, rounds, main, b, also), truncated)
+
+    def _users(self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction) -> Round:
+        """Return users who share records, whose participations are public."""
+        apart, records = sampler["separation"], sampler["records"]
+        if not self.zeroed or self.group != 1:
+            raise refused("users who share records with this adjacency, or groups of them")
+        entries, norm = columns.column(matrix, rounds)
+        if len(entries) > apart or rounds * -(-rounds // apart) * records**3 > 1_000_000:
+            raise refused("users who share records with long columns, or so many in so many rounds")
+        squares = [
+            main * sum((each**2 for each in entries[: rounds - i]), Fraction(0)) / norm + also for i in range(rounds)
+        ]
+        return draws.shared_users(sampler["probability"], records, apart, squares)
+
+    # ---- mechanisms
+
+    def _mechanism(self, kind: str, node: Node) -> Round:
+        """Return what bounds one run of a mechanism (one of its numbers, if several are moved)."""
+        k, size = self.group, node.get("sensitivity", Fraction(0))
+        if kind in ("gaussian", "gdp"):
+            return Gaussian((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
+        if kind in ("laplace", "noisy-max"):
+            # Noise of a hazard rate of at most 1 moves along a path that Laplace noise bounds (docs/mechanisms.md).
+            return Laplace(k * size / node["scale"]) if size else Laplace(k * node["epsilon"], attained=False)
+        if kind in ("discrete-laplace", "discrete-gaussian"):
+            steps = k * size / node["step"]
+            if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
+                raise refused("groups that move several numbers, or a sensitivity that is no whole number of steps")
+            laplace = kind == "discrete-laplace"
+            make, width = (draws.discrete_laplace, "scale") if laplace else (draws.discrete_gaussian, "sigma")
+            return make(node[width] / node["step"], int(steps))
+        if kind == "randomized-response":
+            return self._response(node["truth_probability"], node["values"], node)
+        if kind == "mixture-of-gaussians" and self.plain:
+            return _mixture(node["sensitivities"], node["probabilities"], node["sigma"])
+        return Range(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
+
+    def _response(self, p: Fraction, values: int, node: Node) -> Round:
+        """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
+        q, uniform = (1 - p) / (values - 1), node["empty_record"] == "uniform"
+        if node["answers"] == "each-record":
+            if self.group != 1 or self.adjacency == "add-remove":
+                raise refused("reports of groups, or of records that may be absent")
+            if self.zeroed and uniform:
+                return Finite([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
+        if uniform:
+            raise refused("an empty record where none is set to zero, or answers for itself")
+        return Finite([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+
+    def _stated(self, kind: str, node: Node) -> Round:
+        """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
+        if kind not in ("zcdp", "guarantees", "renyi"):
+            raise refused(f"the mechanism {kind} for groups, or under replace-one")
+        steps = self.group * node.get("steps", 1)
+        if node.get("exception") or (steps != 1 and (kind != "zcdp" or node["xi"])):
+            raise refused("stated guarantees of several steps, or with an exception")
+        if kind == "zcdp":
+            return Renyi(steps**2 * node["rho"], node["xi"])
+        if kind == "guarantees":
+            return guarantees(node["points"])
+        table = dict(node["points"])
+        if len(table) < len(node["points"]):
+            raise refused("orders that are given twice")
+        return Renyi(Fraction(0), Fraction(0), table)
+
+
+def _shows_draws(node: Node) -> bool:
+    """Return whether a node may show that a record was drawn which is set to zero: by an answer, or by displacing another one."""
+    if node["kind"] in ("round", "run"):
+        return node["sampler"]["kind"] not in ("all", "poisson", "ordered")
+    return node["kind"] == "randomized-response" and node["answers"] == "each-record"
+
+
+def _mixture(sizes: Sequence[Fraction], chances: Sequence[Fraction], sigma: Fraction) -> Round:
+    """Return Σ p_j N(s_j) against N(0), with the s_j as multiples of a unit; probabilities are divided by their sum."""
+    unit, total = math.lcm(*(each.denominator for each in sizes)), sum(chances, Fraction(0))
+    if len(sizes) != len(chances) or abs(total - 1) > Fraction(1, 10**9) or max(sizes) * unit > 10**9 or not any(sizes):
+        raise refused("these sensitivities and probabilities")
+    law: dict[int, Fraction] = {}
+    for size, each in zip(sizes, chances, strict=True):
+        law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + each / total
+    law.pop(0, None)
+    return Mixture(law, 1 / (sigma * unit) ** 2)
