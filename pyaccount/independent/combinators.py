@@ -40,7 +40,7 @@ class OfRuns(Round):
         p, q, low, infinite = self._sums(grid)[side]
         first = min(max(0, loss // grid.loss(1) - low), len(p) - 1)
         gain = max((p[i] << grid.bits) - q[i] * (alpha - 1) for i in range(max(0, first - 1), min(first + 3, len(p))))
-        return -(-(gain + (infinite << grid.bits)) // 10**grid.digits) + 1
+        return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
 
 
 class Sample(OfRuns):

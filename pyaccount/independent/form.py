@@ -87,7 +87,7 @@ TYPES = {
     "inside": "(0,1)", "probability": "(0,1]", "stop": "[1e-9,1)", "multiplier": "[1e-6,1e9]", "entry": "[-1e9,1e9]",
     "contribution": "[0,1e12]", "decay": "[0,1]", "epsilon": "[0,1e4]", "delta": "[0,1]", "order": "(1,1e6]",
 }  # fmt: skip
-LISTS = {
+LISTS: Mapping[str, str | tuple[str, str]] = {
     "nodes": "node", "multipliers": "multiplier", "probabilities": "probability", "sizes": "contribution",
     "coefficients": "entry",
     "decays": "decay",

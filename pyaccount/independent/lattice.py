@@ -225,7 +225,11 @@ def lower_delta(grid: Grid, parts: Iterable[tuple[Cells, int]], epsilon: int, sp
 
     whole: Cells | None = None
     for one, count in parts:
-        run = repeated(one, count, lambda a, b, times, count=count: join(a, b, spare * times // count))
+
+        def of_run(a: Cells, b: Cells, times: int, count: int = count) -> Cells:
+            return join(a, b, spare * times // count)
+
+        run = repeated(one, count, of_run)
         whole = run if whole is None else join(whole, run, spare)
     assert whole is not None
     growth = exp(epsilon, grid.bits) + 1

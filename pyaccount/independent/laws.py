@@ -538,6 +538,10 @@ class Displaced(Round):
         return min(found)
 
 
+#: Masses of a sum of numbers, the least value, and what cutting values took off the mean.
+Cut = tuple[list[int], int, int]
+
+
 class Allocation(Round):
     """One of T rounds at random: (1/T)·Σ_t N(√s_t·e_t) against N(0).
 
@@ -575,17 +579,17 @@ class Allocation(Round):
         step, scale = max(1, grid.loss(1) * math.isqrt(self.total)), 10**grid.digits
         spare, result, low, added = int(self.small * scale * self.total / 8), [scale], 0, 0
 
-        def join(
-            a: tuple[list[int], int, int], b: tuple[list[int], int, int], share: int
-        ) -> tuple[list[int], int, int]:
+        def join(a: Cut, b: Cut, share: int) -> Cut:
             masses, at, lost = _trimmed(coefficients(a[0], b[0], grid.digits), a[1] + b[1], share, step, grid.bits)
             return masses, at, lost + a[2] + b[2]
 
         for square, count in self.shifts:
+
+            def of_run(a: Cut, b: Cut, times: int, count: int = count) -> Cut:
+                return join(a, b, spare * times // (4 * count))
+
             masses, rest = self._one(square, step, grid)
-            run = repeated(
-                (masses, 0, 0), count, lambda a, b, times, count=count: join(a, b, spare * times // (4 * count))
-            )  # type: ignore[misc]
+            run = repeated((masses, 0, 0), count, of_run)
             result, low, lost = join((result, low, 0), run, spare)
             added += rest * count + lost
         above, weighted = [0], [0]
@@ -601,7 +605,7 @@ class Allocation(Round):
         self.infinite = -(-(added << grid.bits) // (scale * self.total)) + 2
         first = min(max(0, alpha * self.total // step + 1 - low), len(above) - 1)
         gain = weighted[first] * step - alpha * self.total * above[first]
-        return -(-(gain + (added << grid.bits)) // (scale * self.total)) + 1
+        return int(-(-(gain + (added << grid.bits)) // (scale * self.total))) + 1
 
     def value(self, grid: Grid, k: int, side: int) -> int:
         """Return the profile of one side."""

@@ -44,10 +44,12 @@ class Meaning:
 
     def _kinds(self, node: Node) -> list[Rounds]:
         """Return the rounds of a node for each kind of record."""
+        found: list[Rounds]
         if node["kind"] == "sequence":
-            found = [
-                [part for rounds in choice for part in rounds] for choice in product(*map(self._kinds, node["of"]))
-            ]
+            each = list(map(self._kinds, node["of"]))
+            if math.prod(map(len, each)) > MOST_KINDS:
+                raise refused(f"more than {MOST_KINDS} kinds of records")
+            found = [[part for rounds in choice for part in rounds] for choice in product(*each)]
         elif node["kind"] == "repeat":
             inner = Meaning(self.form, self.small / node["count"])
             found = [[(part, count * node["count"]) for part, count in rounds] for rounds in inner._kinds(node["of"])]
@@ -55,7 +57,7 @@ class Meaning:
             # A record is in one part: the rest of it does not depend on that record (parallel composition).
             if not self.plain:
                 raise refused("disjoint parts for groups, or under replace-one")
-            found = [rounds for each in node["of"] for rounds in self._kinds(each)]
+            found = [rounds for part in node["of"] for rounds in self._kinds(part)]
         elif node["kind"] in ("sample", "best"):
             found = [[(self._of_runs(node, together(rounds)), 1)] for rounds in self._kinds(node["of"])]
         else:
@@ -283,7 +285,7 @@ def _shows_draws(node: Node) -> bool:
     """Return whether a node may show that a record was drawn which is set to zero: by an answer, or by displacing another one."""
     if node["kind"] in ("round", "run"):
         return node["sampler"]["kind"] not in ("all", "poisson", "ordered")
-    return node["kind"] == "randomized-response" and node["answers"] == "each-record"
+    return bool(node["kind"] == "randomized-response" and node["answers"] == "each-record")
 
 
 def _mixture(sizes: Sequence[Fraction], chances: Sequence[Fraction], sigma: Fraction) -> Round:

@@ -509,7 +509,8 @@ class _Moments:
             tangents = [(each, count) for each, (_, count) in zip(known, self.runs, strict=True) if each is not None]
             if len(tangents) < len(known):
                 break
-            high, rise = (sum((each[i] * count for each, count in tangents), Fraction(0)) for i in (1, 2))
+            high = sum((each[1] * count for each, count in tangents), Fraction(0))
+            rise = sum((each[2] * count for each, count in tangents), Fraction(0))
             if epsilon + rise > 0:
                 best = min(best, beside([*self.rest, (Gaussian(high), 1)], epsilon + rise))
             if best <= target or time.process_time() > until:
