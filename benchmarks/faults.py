@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from planted_faults import DOCUMENTS, FAULTS, Fault
 
-from pyaccount.independent.verdict import Limits, check, claim_of
+from pyaccount.independent.verdict import ProofLimits, check, claim_of
 
 CHOICE = "PYACCOUNT_PLANTED_FAULT"
 #: What is appended to the core: whether a fault is the one that was chosen.
@@ -101,7 +101,7 @@ def row(copy: Path, fault: Fault, name: str, right: Certified, seconds: float) -
     if wrong.epsilon is None or right.epsilon is None:
         reason = wrong.text.splitlines()[-1] if wrong.text else ""
         return f"| {fault.what} | {name} | – | – | no certificate: {reason} |"
-    verdict = check(claim_of(wrong.text), Limits(seconds))
+    verdict = check(claim_of(wrong.text), ProofLimits(seconds))
     difference = wrong.epsilon / right.epsilon - 1
     words = verdict["verdict"] + (f", {verdict['looser_by']:.2g}" if verdict["looser_by"] else "")
     return f"| {fault.what} | {name} | {wrong.epsilon:.6g} | {100 * difference:+.4f} % | {words} |"
@@ -124,7 +124,7 @@ def main() -> None:
     for name, each in right.items():
         if each.epsilon is None:
             sys.exit(f"{name}: no certificate without a fault: {each.text}")
-        verdict = check(claim_of(each.text), Limits(options.seconds))["verdict"]
+        verdict = check(claim_of(each.text), ProofLimits(options.seconds))["verdict"]
         print(f"| none | {name} | {each.epsilon:.6g} | | {verdict} |", flush=True)
     for fault in faults:
         for name in fault.documents:

@@ -24,7 +24,7 @@ import pyaccount
 from pyaccount.errors import PyaccountError
 from pyaccount.independent.form import GRAMMAR, LISTS, PLACES, TYPES, parsed, printed
 from pyaccount.independent.lattice import NotCheckableError
-from pyaccount.independent.verdict import Limits, check, claim_of
+from pyaccount.independent.verdict import ProofLimits, check, claim_of
 from pyaccount.rounding import positional
 
 VERDICTS = ("proven", "refuted", "consistent", "not checkable")
@@ -39,14 +39,19 @@ class NoDocumentError(Exception):
 
 def drawn_number(kind: str, rng: random.Random) -> str:
     """Return a number of a type, mostly of a usual size."""
-    usual = {
+    usual: dict[str, tuple[float, float]] = {
         "count": (1, 9), "moved": (1, 2), "records": (20, 60), "size": (1, 4), "range": (0.05, 1), "inside": (0.05, 0.9),
         "probability": (0.05, 0.6), "stop": (0.1, 0.6), "multiplier": (0.8, 6), "entry": (0.1, 1), "contribution": (0, 2),
         "decay": (0, 0.9), "epsilon": (0.1, 1), "delta": (1e-6, 1e-3), "order": (1.5, 20),
     }  # fmt: skip
     interval = TYPES.get(kind, kind)
-    others = {"whole[2,1e12]": (2, 6), "whole[1,1000]": (1, 3), "whole[1,4096]": (1, 4), "whole[1,16384]": (1, 3)}
-    low, high = usual.get(kind) or (others | {"whole[2,1e9]": (2, 6), "whole[1,2]": (1, 2)}).get(interval, (0.1, 1))
+    wholes: dict[str, tuple[float, float]] = {
+        "whole[2,1e12]": (2, 6),
+        "whole[1,1000]": (1, 3),
+        "whole[1,4096]": (1, 4),
+        "whole[1,16384]": (1, 3),
+    }
+    low, high = usual.get(kind) or (wholes | {"whole[2,1e9]": (2, 6), "whole[1,2]": (1, 2)}).get(interval, (0.1, 1))
     if interval.startswith("whole"):
         return str(rng.randint(int(low), int(high)))
     return positional(float(f"{rng.uniform(low, high):.3g}"))
@@ -103,7 +108,7 @@ def changed(form: Node, rng: random.Random) -> str:
         place = place[key]
     old = place[last]
     if isinstance(old, str) and old[:1].isdigit() and rng.random() < 0.8:
-        value = Fraction(old) * rng.choice([Fraction(1, 2), 2, 3, Fraction(9, 10), 10, -1, 0])
+        value = Fraction(old) * Fraction(rng.choice(["1/2", "2", "3", "9/10", "10", "-1", "0"]))
         place[last] = positional(float(value)) if rng.random() < 0.9 else str(float(value))
     elif rng.random() < 0.3 and isinstance(place, dict):
         place[rng.choice(["kind", "count", "noise", "x"])] = place.pop(last)
@@ -216,7 +221,7 @@ def _chance(probability: Any) -> Any:
     )
 
 
-def known(form: Node, epsilon: float) -> tuple[float, float] | None:
+def known(form: Any, epsilon: float) -> tuple[float, float] | None:
     """Return the core's bounds of δ(ε) from below and from above; None if it has none, or is not asked."""
     try:
         document = document_of(form)
@@ -227,7 +232,7 @@ def known(form: Node, epsilon: float) -> tuple[float, float] | None:
     return float(guarantee["delta_lower"]), float(guarantee["delta"])
 
 
-class Judged(NamedTuple):
+class JudgedForm(NamedTuple):
     """A form, what was claimed of it, the verdict, and what is wrong with it."""
 
     text: str
@@ -236,7 +241,7 @@ class Judged(NamedTuple):
     fault: str
 
 
-def judge(seed: int, number: int, seconds: float) -> Judged:
+def judge(seed: int, number: int, seconds: float) -> JudgedForm:
     """Return what the checker says of one forged form."""
     rng = random.Random(f"{seed} {number}")
     form = drawn_form(rng)
@@ -251,7 +256,7 @@ def judge(seed: int, number: int, seconds: float) -> Judged:
     except NotCheckableError:
         pass
     claim = json.dumps({"name": "forged", "mechanism": text, "guarantee": {"epsilon": epsilon, "delta": delta}})
-    found = check(claim_of(claim), Limits(seconds))
+    found = check(claim_of(claim), ProofLimits(seconds))
     verdict, fault = str(found["verdict"]), ""
     if verdict not in VERDICTS:
         fault = f"the verdict {verdict}"
@@ -259,7 +264,7 @@ def judge(seed: int, number: int, seconds: float) -> Judged:
         fault = f"a claim is proven that is {what}"
     elif verdict == "refuted" and what == "true":
         fault = "a true claim is refuted"
-    return Judged(text, delta, f"{what}: {verdict}", fault)
+    return JudgedForm(text, delta, f"{what}: {verdict}", fault)
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pyaccount.independent.form import digest, printed
-from pyaccount.independent.verdict import Claim, Limits, check, claim_of
+from pyaccount.independent.verdict import CheckedClaim, ProofLimits, check, claim_of
 from pyaccount.rounding import positional
 
 #: What makes a claim stronger: the last key of a number in a form, and the factors by which it is multiplied.
@@ -41,7 +41,7 @@ def numbers(place: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path] if keys and keys[-1] in STRONGER and isinstance(place, str) and place[:1].isdigit() else []
 
 
-def changed(claim: Claim, drawn: random.Random) -> Claim:
+def changed(claim: CheckedClaim, drawn: random.Random) -> CheckedClaim:
     """Return a claim that is stronger."""
     form = json.loads(claim.form)
     path = drawn.choice([("epsilon",), ("delta",), *numbers(form)])
@@ -71,11 +71,11 @@ def main() -> None:
         claim = claim_of(path.read_text(encoding="utf-8"))
         if options.changes:
             verdicts = [
-                check(changed(claim, drawn), Limits(options.seconds))["verdict"] for _ in range(options.changes)
+                check(changed(claim, drawn), ProofLimits(options.seconds))["verdict"] for _ in range(options.changes)
             ]
             print(f"| {path.stem} | {json.dumps(Counter(verdicts))} | | | | |", flush=True)
             continue
-        found = check(claim, Limits(options.seconds), path.parent)
+        found = check(claim, ProofLimits(options.seconds), path.parent)
         claimed, proven = ((found[key] or {}).get("epsilon", "") for key in ("claimed", "proven"))
         loose = "" if found["looser_by"] is None else f"{found['looser_by']:.2g}"
         print(

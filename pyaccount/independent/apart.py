@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .verdict import Limits, check, claim_of, not_checkable
+from .verdict import ProofLimits, check, claim_of, not_checkable
 
 #: Bytes of address space of a proof, where the system limits it. The largest tables take a gigabyte.
 MEMORY = 4 << 30
@@ -74,7 +74,7 @@ def main() -> None:
     _limit(seconds)
     log = (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)
     claim = claim_of(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
-    print(json.dumps(check(claim, Limits(SHARE * seconds, log), Path(folder) if folder else None)))
+    print(json.dumps(check(claim, ProofLimits(SHARE * seconds, log), Path(folder) if folder else None)))
 
 
 if __name__ == "__main__":

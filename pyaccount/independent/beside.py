@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .form import Node, refused
+from .form import FormPart, refused
 
 #: The largest file that is read, and the most files that are looked at.
 MOST_BYTES, MOST_FILES = 256 << 20, 1000
@@ -27,7 +27,7 @@ def with_files(form: Any, folder: Path | None) -> Any:
     return {key: with_files(value, folder) for key, value in form.items()}
 
 
-def _columns(matrix: Node, folder: Path | None) -> list[list[Fraction]]:
+def _columns(matrix: FormPart, folder: Path | None) -> list[list[Fraction]]:
     for path in sorted(folder.glob("*.npy"))[:MOST_FILES] if folder else []:
         found = _read(path, matrix["sha256"])
         if found is not None:

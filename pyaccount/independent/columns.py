@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise, takewhile
 
-from .form import Node, refused
+from .form import FormPart, refused
 
 #: Matrices whose columns are series, which end with the run.
 SERIES = ("blt", "banded-inverse", "inverse-square-root")
 
 
-def column(matrix: Node, rounds: int) -> tuple[list[Fraction], Fraction]:
+def column(matrix: FormPart, rounds: int) -> tuple[list[Fraction], Fraction]:
     """Return the first column of a Toeplitz matrix, and what its squares are divided by: their sum, if it is normalised.
 
     Columns that are infinite series are rounded up, and the norm down.
@@ -40,7 +40,7 @@ def column(matrix: Node, rounds: int) -> tuple[list[Fraction], Fraction]:
     return [each + margin if each >= 0 else each - margin for each in entries], norm
 
 
-def _series(matrix: Node, rounds: int) -> list[Fraction]:
+def _series(matrix: FormPart, rounds: int) -> list[Fraction]:
     """Return the column of a matrix with buffers, c_i = Σ ω·θ^(i − 1), or the inverse of a banded one, r·c = 1.
 
     An entry errs by less than 2^−200: a step rounds each of fewer than 2^15 terms by a unit of 2^−320 times an entry, and later
@@ -93,7 +93,7 @@ def largest(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
     return (most - len(shorter)) * squares[-1] + sum((squares[rows] for rows in shorter), Fraction(0))
 
 
-def tree(matrix: Node, rounds: int, apart: int, most: int) -> Fraction:
+def tree(matrix: FormPart, rounds: int, apart: int, most: int) -> Fraction:
     """Return the largest squared norm of at most `most` leaves of a tree that restarts every r rounds.
 
     A leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 if normalised. Leaves of different trees are orthogonal.

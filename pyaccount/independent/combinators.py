@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
-from .composition import Rounds, composed
+from .composition import RoundCounts, composed
 from .enclosures import exp, ln, up
-from .lattice import SPACING, Grid, NotCheckableError
+from .lattice import SPACING, LossGrid, NotCheckableError
 from .laws import Round
 
 
@@ -19,12 +19,12 @@ class OfRuns(Round):
     # Masses of the laws of a run are rounded, so that values between which a profile is straight are convex up to that only.
     more_digits, precise, hull = 5, 20, True
 
-    def __init__(self, parts: Rounds, small: Fraction) -> None:
+    def __init__(self, parts: RoundCounts, small: Fraction) -> None:
         """Take the rounds of a run, and the mass that cutting may add to its profile."""
         self.parts, self.small = list(parts), small
 
     @cache  # noqa: B019 - a round lives as long as its proof
-    def _sums(self, grid: Grid) -> list[tuple[list[int], list[int], int, int]]:
+    def _sums(self, grid: LossGrid) -> list[tuple[list[int], list[int], int, int]]:
         """Return for each side sums of masses under P and, rounded down, under Q, from each loss on; the least loss; and ∞."""
         sums = []
         for law in composed(self.parts, grid, 20.0, self.small, 1.0):
@@ -35,7 +35,7 @@ class OfRuns(Round):
             sums.append((p[::-1], q[::-1], law.low, law.infinite))
         return sums
 
-    def _profile(self, grid: Grid, alpha: int, loss: int, side: int) -> int:
+    def _profile(self, grid: LossGrid, alpha: int, loss: int, side: int) -> int:
         """Return the profile of a run at α, which is near e^loss: the largest P − αQ of the losses above one near it, and ∞."""
         p, q, low, infinite = self._sums(grid)[side]
         first = min(max(0, loss // grid.loss(1) - low), len(p) - 1)
@@ -43,7 +43,7 @@ class OfRuns(Round):
         return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
 
 
-class Sample(OfRuns):
+class SampledRound(OfRuns):
     """A run on a Poisson sample: the record takes part, with all of its data, with probability q (Zhu, Dong & Wang 2022).
 
     If only the record's own draw matters (`alone`), the pair is ((1 − q)Q + qP, Q): H_α = q·h(1 + (α − 1)/q) on side 0. On side
@@ -52,12 +52,12 @@ class Sample(OfRuns):
     joint convexity.
     """
 
-    def __init__(self, parts: Rounds, small: Fraction, q: Fraction, *, alone: bool) -> None:
+    def __init__(self, parts: RoundCounts, small: Fraction, q: Fraction, *, alone: bool) -> None:
         """Take the rounds of a run, and the probability."""
         super().__init__(parts, small)
         self.q, self.alone = q, alone
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the bound; α errs by 1/q units, at most 2^20 (checked), and a profile has a slope of at most 1."""
         alpha, one, q = grid.alpha(k), 1 << grid.bits, self.q
         if q < Fraction(1, 1 << 20):
@@ -83,7 +83,7 @@ RANKS, KNOTS = 4000, 0.02
 ERROR = 1 << 40
 
 
-class Best(OfRuns):
+class BestRound(OfRuns):
     """The best of K runs, K geometric, logarithmic, (truncated) negative binomial, Poisson or binomial.
 
     The score is a part of a run's output, and ties are broken at random. Let P and Q be the laws of one run, f(z) = E z^K, and
@@ -100,7 +100,7 @@ class Best(OfRuns):
 
     precise = 0
 
-    def __init__(self, parts: Rounds, small: Fraction, kind: str, law: Mapping[str, Fraction]) -> None:
+    def __init__(self, parts: RoundCounts, small: Fraction, kind: str, law: Mapping[str, Fraction]) -> None:
         """Take the rounds of a run, and the law of K. η = 1 is the geometric law, 0 the logarithmic one."""
         super().__init__(parts, small)
         self.kind, self.law = kind, dict(law)
@@ -141,11 +141,11 @@ class Best(OfRuns):
         return exp(math.floor(-(self.shape + 1) * ln(spread, bits)), bits)
 
     @cache  # noqa: B019
-    def _at(self, grid: Grid, k: int, side: int) -> int:
+    def _at(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the profile of one run at e^(kh) on a side; for k < 0, 1 − α + α·h′(1/α)."""
         return self._profile(grid, grid.alpha(k), grid.loss(k), side)
 
-    def _lines(self, grid: Grid, step: int, side: int) -> list[tuple[int, int]]:
+    def _lines(self, grid: LossGrid, step: int, side: int) -> list[tuple[int, int]]:
         """Return f′(1 − v), rounded up, and f′(1 − V(v)), rounded down, for intervals of v that matter to F.
 
         Both fall with v, so a later line matters if it is flatter, and a line between two is left out where they are above it.
@@ -181,7 +181,7 @@ class Best(OfRuns):
         return lines
 
     @cache  # noqa: B019
-    def _chords(self, grid: Grid, side: int) -> list[tuple[int, int]]:
+    def _chords(self, grid: LossGrid, side: int) -> list[tuple[int, int]]:
         """Return j and c_j, in units of the grid's bits and without E K. F is taken at knots that are rounded down."""
         bits, step = grid.bits, max(1, round(KNOTS * (1 << SPACING) / grid.spacing))
         lines, first, at = self._lines(grid, step, side), -round(8 / KNOTS), 0
@@ -201,7 +201,7 @@ class Best(OfRuns):
             ((first + i) * step, (change * knots[i + 1] >> bits) + 1) for i, change in enumerate(changes) if change > 0
         ]
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return Σ c_j·h(α/s_j)."""
         mean, chords = self._mean(grid.bits), self._chords(grid, side)
         largest = sum(weight for _, weight in self._chords(grid, 0))

@@ -14,11 +14,22 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from .enclosures import exp, root, up
-from .lattice import SPACING, Grid, Law, NotCheckableError, connected, delta, epsilon_at, lower_delta, power, product
-from .laws import Gaussian, Range, Renyi, Round, gaussian
+from .lattice import (
+    SPACING,
+    Law,
+    LossGrid,
+    NotCheckableError,
+    connected,
+    delta,
+    epsilon_at,
+    lower_delta,
+    power,
+    product,
+)
+from .laws import GaussianRound, RangeRound, Renyi, Round, gaussian
 
 #: Rounds of one kind, and how many there are.
-Rounds = Sequence[tuple[Round, int]]
+RoundCounts = Sequence[tuple[Round, int]]
 Log = Callable[[str], None]
 #: A lattice has at most this many points, in all laws together.
 MOST_POINTS = 600_000
@@ -28,7 +39,7 @@ FINE = 0.03
 SLACK = Fraction(1, 1000)
 
 
-class Bounds(NamedTuple):
+class ProvenBounds(NamedTuple):
     """δ(ε) is at most `delta` and at least `lower`, and ε(δ) at most `epsilon`, at the ε and δ claimed."""
 
     delta: Fraction
@@ -37,7 +48,7 @@ class Bounds(NamedTuple):
     spacing: float = 0.0
 
 
-def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
+def _nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
     """Return nodes (k, v_k), from where the profile is within `least` of 1 − α to where it is at most `least`.
 
     Where little mass is left, nodes are further apart; beyond the loss `far` of interest the tilt grows no more. Where errors
@@ -78,7 +89,7 @@ def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> li
 BEYOND = (0.1, 0.5, 2.0, 8.0, 32.0)
 
 
-def lawful(part: Round, grid: Grid, nodes: Sequence[tuple[int, int]]) -> None:
+def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> None:
     """Raise unless the bound of a round is what that of a law can be, at some nodes and beyond them.
 
     It does not increase; no set of outputs of the pair, or of that of the lower end, has a larger P − αQ, whatever its
@@ -106,7 +117,7 @@ def lawful(part: Round, grid: Grid, nodes: Sequence[tuple[int, int]]) -> None:
             raise NotCheckableError(f"a round whose bound is not that of a law, near the loss {k * grid.h:.3g}")
 
 
-def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _hull(grid: LossGrid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the nodes of the lower convex hull in α: any nodes would be valid."""
     kept: list[tuple[int, int, int]] = []
     for k, value in nodes:
@@ -119,40 +130,43 @@ def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(k, value) for k, _, value in kept]
 
 
-def together(parts: Rounds) -> list[tuple[Round, int]]:
+def together(parts: RoundCounts) -> list[tuple[Round, int]]:
     """Return the parts with all Gaussian mechanisms as one, √(s_1² + s_2²), all Rényi divergences, and runs of equal ranges."""
     square, divergence, rest = Fraction(0), Renyi(Fraction(0), Fraction(0)), list[tuple[Round, int]]()
     ranges = Counter[Fraction]()
     for part, count in parts:
-        if isinstance(part, Gaussian):
+        if isinstance(part, GaussianRound):
             square += count * part.square
         elif isinstance(part, Renyi):
             divergence = divergence.plus(part, count)
-        elif isinstance(part, Range):
+        elif isinstance(part, RangeRound):
             ranges[part.r] += part.runs * count
         else:
             rest.append((part, count))
     for r, count in ranges.items():
-        block = min(count, Range.MOST if Fraction(1, 10**6) <= r <= 20 else 1)
-        rest += [(Range(r, block), count // block), *([(Range(r, count % block), 1)] if count % block else [])]
+        block = min(count, RangeRound.MOST if Fraction(1, 10**6) <= r <= 20 else 1)
+        rest += [
+            (RangeRound(r, block), count // block),
+            *([(RangeRound(r, count % block), 1)] if count % block else []),
+        ]
     if any(isinstance(part, Renyi) for part, _ in parts):
         rest.append((divergence, 1))
-    return [*rest, (Gaussian(square), 1)] if square else rest
+    return [*rest, (GaussianRound(square), 1)] if square else rest
 
 
-def composed(parts: Rounds, grid: Grid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:
+def composed(parts: RoundCounts, grid: LossGrid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:
     """Return laws of both sides; `small` is the mass that cutting may add to δ."""
     least = max(1, int(small * (1 << grid.bits) / 1000 / sum(count for _, count in parts)))
     spare, whole = int(small * 10**grid.digits / len(parts)), list[Law]()
     for part, count in parts:
-        laws = connected(grid, nodes_of(part, grid, tilt, least, far))
+        laws = connected(grid, _nodes_of(part, grid, tilt, least, far))
         runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
         runs = runs * 2 if part.symmetric else runs
         whole = [product(grid, a, b, spare // 100, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
     return whole[0], whole[1]
 
 
-def closed_form(part: Gaussian, epsilon: Fraction, target: Fraction) -> Bounds:
+def closed_form(part: GaussianRound, epsilon: Fraction, target: Fraction) -> ProvenBounds:
     """Return the bounds of a Gaussian mechanism, whose δ is known up to rounding: to 2^20·(1 + e^ε) units, and much less."""
     bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
     s, one = root(part.square, bits), 1 << bits
@@ -170,17 +184,19 @@ def closed_form(part: Gaussian, epsilon: Fraction, target: Fraction) -> Bounds:
         middle = (low + high) / 2
         low, high = (low, middle) if at(middle)[0] <= goal else (middle, high)
     known = high if at(high)[0] <= goal else None
-    return Bounds(Fraction(found, one), known, Fraction(max(0, found - error), one))
+    return ProvenBounds(Fraction(found, one), known, Fraction(max(0, found - error), one))
 
 
-def prove(parts: Rounds, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None) -> Bounds:
+def prove(
+    parts: RoundCounts, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
+) -> ProvenBounds:
     """Return bounds of δ at ε and of ε at δ: lattices become finer until δ(ε) ≤ target, or the contrary is proven.
 
     After about `seconds` of processor time no finer one is begun. The excess of δ falls as h² does: from two lattices follows
     how fine the next must be, and whether the claim may be out of reach, so that a lower bound is looked for.
     """
     began, parts = time.process_time(), together(parts)
-    if len(parts) == 1 and isinstance(parts[0][0], Gaussian):
+    if len(parts) == 1 and isinstance(parts[0][0], GaussianRound):
         return closed_form(parts[0][0], epsilon, target)
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
@@ -188,10 +204,10 @@ def prove(parts: Rounds, epsilon: Fraction, target: Fraction, seconds: float, lo
     digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11) + max(part.more_digits for part, _ in parts)
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
     at, goal = up(epsilon, bits), int(target * (1 + SLACK) * 10**digits)
-    attempts: list[tuple[int, Grid, tuple[Law, Law]]] = []
+    attempts: list[tuple[int, LossGrid, tuple[Law, Law]]] = []
     lower, before = None, 0.0
     while True:
-        grid = Grid(max(1, round(h * (1 << SPACING))), digits, bits)
+        grid = LossGrid(max(1, round(h * (1 << SPACING))), digits, bits)
         laws = composed(parts, grid, tilt, target / 100, claimed)
         found = max(delta(grid, law, at) for law in laws)
         attempts.append((found, grid, laws))
@@ -222,15 +238,15 @@ def prove(parts: Rounds, epsilon: Fraction, target: Fraction, seconds: float, lo
     known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
     if lower is None and least > goal:
         lower = _lower(parts, grid, epsilon, target)
-    return Bounds(Fraction(least, 10**digits), known, lower, grid.h)
+    return ProvenBounds(Fraction(least, 10**digits), known, lower, grid.h)
 
 
-def _lower(parts: Rounds, coarse: Grid, epsilon: Fraction, target: Fraction) -> Fraction:
+def _lower(parts: RoundCounts, coarse: LossGrid, epsilon: Fraction, target: Fraction) -> Fraction:
     """Return the larger lower bound of both sides; with more digits, as masses under Q count e^ε times."""
     more = math.ceil(epsilon / 2)
-    grid = Grid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
+    grid = LossGrid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
     least = max(1, int(target * (1 << grid.bits) / 10**7 / sum(count for _, count in parts)))
-    nodes, best = [[k for k, _ in nodes_of(part, grid, 3.0, least, 1.0)] for part, _ in parts], 0
+    nodes, best = [[k for k, _ in _nodes_of(part, grid, 3.0, least, 1.0)] for part, _ in parts], 0
     for side in (0, 1):
         cells = [(part.cells(grid, at, side), count) for (part, count), at in zip(parts, nodes, strict=True)]
         known = [(each, count) for each, count in cells if each is not None]

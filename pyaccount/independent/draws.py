@@ -12,7 +12,7 @@ from fractions import Fraction
 from .enclosures import exp, exp_above, ln_above, up
 from .form import refused
 from .lattice import NotCheckableError
-from .laws import ROUNDED, Blend, Finite, Gaussian, Mixture, Round
+from .laws import ROUNDED, Blend, FiniteRound, GaussianRound, MixtureRound, Round
 
 #: The bits of weights; and outcomes of discrete noise that differ.
 BITS, MOST_OUTCOMES = 300, 50_000
@@ -78,51 +78,57 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
     at most the chord of theirs in 1/(r + 1). Beyond the last node its q is larger, and a smaller q is a mixture of that pair and
     of equal laws.
     """
-    others = records - 1
-    if limit > others:
-        return Mixture({1: p}, square)
-    unit, last = 1 << BITS, min(others, limit + limit // 10 + 10)
-    ways = math.comb(others, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (others - limit)
-    below = unit * ways // p.denominator**others
+    other_records = records - 1
+    if limit > other_records:
+        return MixtureRound({1: p}, square)
+    unit, last = 1 << BITS, min(other_records, limit + limit // 10 + 10)
+    ways = (
+        math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
+    )
+    below = unit * ways // p.denominator**other_records
     # In units: the term and sums from above, and from below.
     term, rare, known = below + 1, 0, 0
     nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
     weights = dict.fromkeys(nodes, 0)
-    for r in range(limit, others + 1):
+    for r in range(limit, other_records + 1):
         rare, known = rare + term, known + below
         right = next((node for node in nodes if node > r), last)
         left = nodes[nodes.index(right) - 1] if r < last else last
         share = term * (left + 1) * (right - r) // ((right - left) * (r + 1)) if r < last else term
         weights[left] += share + 1
         weights[right] += term - share
-        factor = Fraction(others - r, r + 1) * p / (1 - p)
+        factor = Fraction(other_records - r, r + 1) * p / (1 - p)
         if factor < Fraction(1, 2) and term << 120 < rare:
             rare, weights[last] = rare + term, weights[last] + term  # what follows is below the last term
             break
         term, below = math.ceil(term * factor), int(below * factor)
     full = [(r, p * limit / (r + 1)) for r in nodes]
     pairs: list[tuple[Fraction, Round]] = [
-        (Fraction(weights[r], unit), Mixture({2: q}, square, {-1: q})) for r, q in full
+        (Fraction(weights[r], unit), MixtureRound({2: q}, square, {-1: q})) for r, q in full
     ]
-    pairs.append((1 - Fraction(known, unit), Mixture({1: p}, square)))
-    return Blend(pairs, Mixture({1: p * (1 - Fraction(rare, unit))}, square))
+    pairs.append((1 - Fraction(known, unit), MixtureRound({1: p}, square)))
+    return Blend(pairs, MixtureRound({1: p * (1 - Fraction(rare, unit))}, square))
 
 
-def seldom(rounds: int, others: int, rate: Fraction, most: int) -> Fraction:
+def seldom(rounds: int, other_records: int, rate: Fraction, most: int) -> Fraction:
     """Return an upper bound of h = Σ_i Pr[r_i ≥ B]·Pr[x_i = 1], r_i ~ Bin(N − 1, rate), for chances of at most `rate`.
 
     The first term is computed by its logarithm; each further one follows by a factor, rounded up. Once that is below ½, what
     follows is below the last term.
     """
-    if most > others:
+    if most > other_records:
         return Fraction(0)
-    if most <= others * rate or rate == 1:
+    if most <= other_records * rate or rate == 1:
         raise refused("batches that are often truncated")
-    first = ln_above(Fraction(math.comb(others, most))) + most * ln_above(rate) + (others - most) * ln_above(1 - rate)
+    first = (
+        ln_above(Fraction(math.comb(other_records, most)))
+        + most * ln_above(rate)
+        + (other_records - most) * ln_above(1 - rate)
+    )
     term, total, odds = exp_above(first), Fraction(0), rate / (1 - rate)
-    for r in range(most, others):
+    for r in range(most, other_records):
         total += term
-        factor = Fraction(others - r, r + 1) * odds
+        factor = Fraction(other_records - r, r + 1) * odds
         if factor < Fraction(1, 2) and term < total / (1 << 80):
             break
         term = Fraction(up(term * factor, BITS), 1 << BITS)
@@ -152,16 +158,16 @@ def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -
     for left in waiting[rounds:]:
         for moved, weight in left.items():
             law[moved] = law.get(moved, 0) + weight
-    nothing = Finite([(Fraction(1), Fraction(1))])
+    nothing = FiniteRound([(Fraction(1), Fraction(1))])
     return Blend(
         [
-            (Fraction(weight, unit), Gaussian(norms[0] * moved / parts) if moved else nothing)
+            (Fraction(weight, unit), GaussianRound(norms[0] * moved / parts) if moved else nothing)
             for moved, weight in law.items()
         ]
     )
 
 
-def discrete_gaussian(width: Fraction, shift: int) -> Finite:
+def discrete_gaussian(width: Fraction, shift: int) -> FiniteRound:
     """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
     bits, far = BITS, math.ceil(width * 20) + shift
     if far > MOST_OUTCOMES:
@@ -170,10 +176,10 @@ def discrete_gaussian(width: Fraction, shift: int) -> Finite:
     half = [exp(-(x * x * square.denominator << bits) // square.numerator, bits) + 1 for x in range(far + 1)]
     whole, nothing = 2 * sum(half) - half[0], [Fraction(0)] * shift
     p = [Fraction(weight, whole) for weight in (*half[:0:-1], *half)]
-    return Finite(list(zip([*p, *nothing], [*nothing, *p], strict=True)), Fraction(1, 1 << 180))
+    return FiniteRound(list(zip([*p, *nothing], [*nothing, *p], strict=True)), Fraction(1, 1 << 180))
 
 
-def discrete_laplace(width: Fraction, shift: int) -> Finite:
+def discrete_laplace(width: Fraction, shift: int) -> FiniteRound:
     """Return noise with masses in proportion to r^|x|, r = e^(−1/width), against its shift by k.
 
     All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough,
@@ -191,4 +197,4 @@ def discrete_laplace(width: Fraction, shift: int) -> Finite:
     rest = (1 << bits) - power(1)
     weights = [(1 << 2 * bits) // rest, *map(power, range(1, shift)), (power(shift) << bits) // rest]
     p = [Fraction(weight, sum(weights)) for weight in weights]
-    return Finite(list(zip(p, p[::-1], strict=True)), Fraction(1, 1 << 180))
+    return FiniteRound(list(zip(p, p[::-1], strict=True)), Fraction(1, 1 << 180))

@@ -18,7 +18,7 @@ from typing import Any
 from .lattice import NotCheckableError
 
 #: A parsed part of a form: `kind` and its keys, with numbers as fractions.
-Node = Mapping[str, Any]
+FormPart = Mapping[str, Any]
 
 #: The most characters of a form, levels of nesting, digits of a number, and entries of a list.
 MOST_TEXT, MOST_DEPTH, MOST_DIGITS, MOST_ENTRIES = 4 << 20, 32, 800, 100_000
@@ -132,7 +132,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parsed(text: Any) -> Node:
+def parsed(text: Any) -> FormPart:
     """Return the form that a text is: its adjacency, its group, and the tree of its mechanism."""
     if not isinstance(text, str) or len(text) > MOST_TEXT or not text.isascii():
         raise refused("what is no form, or one of more than 4 MiB")
@@ -153,17 +153,17 @@ def parsed(text: Any) -> Node:
     top = _keys(
         data, {"adjacency": "add-remove|zero-out|replace-one", "group": "whole[1,1e4]", "mechanism": "node"}, "a form"
     )
-    if any(each["kind"] == "repeat" and each["of"]["kind"] == "repeat" for each in walked(top["mechanism"])):
+    if any(each["kind"] == "repeat" and each["of"]["kind"] == "repeat" for each in parts_of(top["mechanism"])):
         raise refused("a repeat of a repeat")
     return top
 
 
-def walked(node: Any) -> list[Node]:
+def parts_of(node: Any) -> list[FormPart]:
     """Return all parts of a form that have a kind, those inside of others after them."""
     if isinstance(node, Mapping):
         found = [node] if "kind" in node else []
-        return found + [each for value in node.values() for each in walked(value)]
-    return [each for value in node for each in walked(value)] if isinstance(node, list) else []
+        return found + [each for value in node.values() for each in parts_of(value)]
+    return [each for value in node for each in parts_of(value)] if isinstance(node, list) else []
 
 
 def _keys(data: Any, types: Mapping[str, str], where: str) -> dict[str, Any]:

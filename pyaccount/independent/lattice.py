@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class NotCheckableError(Exception):
-    """Raised where no bound is known, or where a hypothesis of a proof is not met."""
+    """Raised where no bound is implemented, or where a hypothesis of a proof is not met."""
 
 
-class Grid(NamedTuple):
+class LossGrid(NamedTuple):
     """Losses k·h with h = spacing·2^−60, masses in units of 10^−digits, and values of functions with `bits` bits."""
 
     spacing: int
@@ -62,7 +62,7 @@ class Law(NamedTuple):
         return sum(self.masses) + self.infinite
 
 
-def connected(grid: Grid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
+def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
     """Return the law of the function through nodes (k, v_k), and that of its reflection 1 − α + α·v(1/α).
 
     With A_g = 1/(e^(gh) − 1) for nodes that are g apart, the second differences of v in α are p_k = (v_j − v_k)(1 + A_(k−j)) −
@@ -127,7 +127,7 @@ def coefficients(a: list[int], b: list[int], digits: int, *, up: bool = True) ->
     return [int(whole[i : i + kept]) + up for i in range(width * (count - 1), -1, -width)]
 
 
-def product(grid: Grid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:
+def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:
     """Return a law above the composition of two.
 
     Coefficients are rounded up. The largest losses become ∞ while their mass is at most `spare_top`, and the smallest move up to
@@ -158,7 +158,7 @@ def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
     return result
 
 
-def power(grid: Grid, law: Law, count: int, spare: int) -> Law:
+def power(grid: LossGrid, law: Law, count: int, spare: int) -> Law:
     """Return a law above `count` of them; `spare` is the mass that may be moved at the lower end, 100 times that of the upper."""
     steps = 2 * count * count.bit_length()
 
@@ -169,7 +169,7 @@ def power(grid: Grid, law: Law, count: int, spare: int) -> Law:
     return repeated(law, count, join)
 
 
-def delta(grid: Grid, law: Law, epsilon: int) -> int:
+def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
     """Return δ(ε) = Σ p_k·(1 − e^(ε − kh))₊ + p_∞, rounded up, in units of 10^−digits; ε has grid.bits bits.
 
     The factor e^(ε − kh) follows from the one before by e^(−h); both are rounded down.
@@ -183,7 +183,7 @@ def delta(grid: Grid, law: Law, epsilon: int) -> int:
     return -(-total >> bits) + law.infinite
 
 
-def epsilon_at(grid: Grid, law: Law, target: int) -> int | None:
+def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
     """Return an ε near the least one with δ(ε) ≤ `target`; None if the mass of ∞ alone is larger."""
     low, high = max(0, grid.loss(law.low - 1)), grid.loss(law.low + len(law.masses))
     if delta(grid, law, high) > target:
@@ -204,7 +204,7 @@ class Cells(NamedTuple):
     under_q: list[int]
 
 
-def lower_delta(grid: Grid, parts: Iterable[tuple[Cells, int]], epsilon: int, spare: int) -> int:
+def lower_delta(grid: LossGrid, parts: Iterable[tuple[Cells, int]], epsilon: int, spare: int) -> int:
     """Return a lower bound of δ(ε) of a composition, in units of 10^−digits.
 
     The sum T of the numbers of all rounds is a statistic of all outputs, so that δ(ε) ≥ Σ_t (P(T = t) − e^ε·Q(T = t))₊. Outputs

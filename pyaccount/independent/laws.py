@@ -17,7 +17,7 @@ from functools import cache
 from itertools import pairwise
 
 from .enclosures import exp, ln, root, tail, up
-from .lattice import Cells, Grid, NotCheckableError, coefficients, repeated
+from .lattice import Cells, LossGrid, NotCheckableError, coefficients, repeated
 
 #: By how much weights that are rounded up may exceed 1 together.
 ROUNDED = Fraction(1, 1 << 60)
@@ -36,21 +36,21 @@ class Round:
     largest: Fraction | None = None
     attained = False
     #: A pair of two data sets for the lower end, if the bound is not that of a pair.
-    lower: Mixture | None = None
+    lower: MixtureRound | None = None
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return an upper bound of the profile at e^(kh), k ≥ 0, with grid.bits bits."""
         raise NotCheckableError("a run whose rounds do not compose, inside of a sample or beside others")
 
-    def reflected(self, grid: Grid, k: int) -> int | None:
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
         """Return H_(1/α)(Q‖P) at α = e^(kh), k ≥ 0, computed by itself, for a bound that is that of a pair; else None."""
         return None
 
-    def above(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def above(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return P and Q, within 2^10 units, of a set of outputs with losses above about kh; None if no pair is known."""
         return None if self.lower is None else self.lower.above(grid, k)
 
-    def cells(self, grid: Grid, nodes: Sequence[int], side: int) -> Cells | None:
+    def cells(self, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells | None:
         """Return the masses of the outputs between neighbouring nodes, for one side."""
         one, known = 1 << grid.bits, [self.above(grid, k) for k in nodes]
         pairs = [each for each in known if each is not None]
@@ -86,7 +86,7 @@ def gaussian(loss: int, alpha: int, s: int, bits: int) -> int:
     return min(p + 2, p - (alpha * q >> bits) + 8 + 4 * (alpha >> bits))
 
 
-class Gaussian(Round):
+class GaussianRound(Round):
     """N(s) against N(0)."""
 
     symmetric = True
@@ -95,22 +95,22 @@ class Gaussian(Round):
         """Take s²."""
         self.square = square
 
-    def value(self, grid: Grid, k: int, side: int = 0) -> int:
+    def value(self, grid: LossGrid, k: int, side: int = 0) -> int:
         """Return G_s; s is rounded up, which is a larger pair."""
         return gaussian(grid.loss(k), grid.alpha(k), root(self.square, grid.bits), grid.bits)
 
-    def reflected(self, grid: Grid, k: int) -> int | None:
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
         """Return the same at −kh."""
         return self.value(grid, -k)
 
-    def above(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def above(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold."""
         s = root(self.square, grid.bits)
         middle = (grid.loss(k) << grid.bits) // s
         return tail(middle - (s >> 1), grid.bits), tail(middle + (s >> 1), grid.bits)
 
 
-class Mixture(Round):
+class MixtureRound(Round):
     """P = Σ_j w_j·N(j·s) against Q = Σ_j v_j·N(j·s), where no shift of P is below one of Q.
 
     P/Q increases: its derivative has the sign of Σ w_j·v_i·(j − i)·φ_j·φ_i ≥ 0. Weights of j ≠ 0 and s are rounded up, and the
@@ -249,22 +249,22 @@ class Mixture(Round):
         whole = sum(self.p.values()), sum(self.q.values())
         return whole[1] - q - (alpha * (whole[0] - p) >> bits) + (alpha * missed >> bits) + error
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the bound at e^(kh)."""
         return self.at(grid.alpha(k), grid.bits, side)
 
-    def reflected(self, grid: Grid, k: int) -> int | None:
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
         """Return H of Q against P at e^(−kh)."""
         return None if self.lost else self.at(grid.alpha(-k), grid.bits, 1)
 
-    def above(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def above(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold of e^(kh); everything below the infimum of P/Q."""
         self._prepare(grid.bits)
         ratio = grid.alpha(k)
         return (1 << grid.bits, 1 << grid.bits) if ratio <= self.floor + 2 else self._sets(self._threshold(ratio)[0])
 
 
-class Finite(Round):
+class FiniteRound(Round):
     """A pair of laws with finitely many outcomes, exact rationals (P, Q); `lost` counts as an infinite loss."""
 
     def __init__(
@@ -281,18 +281,18 @@ class Finite(Round):
         alone = (sum((pair[i] for pair in self.outcomes if not pair[1 - i]), Fraction(0)) for i in (0, 1))
         return [(up(p, bits), up(q, bits)) for p, q in self.outcomes], up(self.lost + max(alone), bits)
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return Σ (P − αQ)₊ + lost; P is rounded up, and a unit of Q and of α are added."""
         pairs, infinite = self._rounded(grid.bits)
         alpha, self.infinite = grid.alpha(k) - 1, infinite + len(pairs)
         gains = (pair[side] - (alpha * (pair[1 - side] - 1) >> grid.bits) for pair in pairs)
         return sum(gain for gain in gains if gain > 0) + up(self.lost, grid.bits)
 
-    def reflected(self, grid: Grid, k: int) -> int | None:
+    def reflected(self, grid: LossGrid, k: int) -> int | None:
         """Return H of Q against P at e^(−kh)."""
         return None if self.lost else self.value(grid, -k, 1)
 
-    def above(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def above(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses of the outcomes with P > αQ."""
         alpha = Fraction(grid.alpha(k), 1 << grid.bits)
         chosen = [pair for pair in self.outcomes if pair[0] > alpha * pair[1]]
@@ -300,7 +300,7 @@ class Finite(Round):
         return (p, q) if self.attained else None
 
 
-def guarantees(points: Sequence[tuple[Fraction, Fraction]], bits: int = 400) -> Finite:
+def guarantees(points: Sequence[tuple[Fraction, Fraction]], bits: int = 400) -> FiniteRound:
     """Return the pair of a mechanism of which H ≤ δ_i at e^(ε_i) is known in both directions (Kairouz, Oh & Viswanath 2015).
 
     By reflection H ≤ 1 − (1 − δ_i)·e^(−ε_i) at e^(−ε_i), and H = 1 at 0. So the profile is at most the lower hull of these
@@ -328,10 +328,10 @@ def guarantees(points: Sequence[tuple[Fraction, Fraction]], bits: int = 400) -> 
         (a * (m - n), m - n) for (a, _), m, n in zip(corners[1:], slopes, [*slopes[1:], Fraction(0)], strict=True)
     ]
     left_p, left_q = (1 - sum((each[i] for each in outcomes), Fraction(0)) for i in (0, 1))
-    return Finite([*outcomes, (left_p, Fraction(0)), (Fraction(0), left_q)], attained=False)
+    return FiniteRound([*outcomes, (left_p, Fraction(0)), (Fraction(0), left_q)], attained=False)
 
 
-class Laplace(Round):
+class LaplaceRound(Round):
     """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for 0 ≤ ε ≤ θ, and 0 above."""
 
     symmetric = True
@@ -340,12 +340,12 @@ class Laplace(Round):
         """Take the sensitivity in units of the scale, and whether this pair is that of two data sets."""
         self.largest, self.attained, self.theta = theta, attained, theta
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the profile; an exponent errs by a unit."""
         distance = grid.loss(k) - up(self.theta, grid.bits)
         return max(0, (1 << grid.bits) - exp(distance >> 1, grid.bits) + 3) if distance < 0 else 0
 
-    def above(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def above(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return 1 − e^((kh − θ)/2)/2 and e^(−(kh + θ)/2)/2."""
         bits, one, at, theta = grid.bits, 1 << grid.bits, grid.loss(k), up(self.theta, grid.bits)
         if not self.attained or abs(at) >= theta:
@@ -353,7 +353,7 @@ class Laplace(Round):
         return one - (exp(at - theta >> 1, bits) >> 1), exp(-at - theta >> 1, bits) >> 1
 
 
-class Range(Round):
+class RangeRound(Round):
     """Runs whose losses are each in an interval of length r, and may depend on those before (Dong, Durfee & Rogers 2020).
 
     One run: h(α) = (e^(r/2) − √α)²/(e^r − 1) for |ln α| ≤ r. Then, with p = (e^r − x)/(e^r − 1), h_n(α) = sup over 1 ≤ x ≤ e^r of
@@ -413,7 +413,7 @@ class Range(Round):
             best = max(best, most)
         return min(1 << bits, (best << bits) // (whole - (1 << bits)) + 1)
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the profile, on a chord between nodes if there are several runs."""
         bits, alpha, extra = grid.bits, grid.alpha(k), 128
         if self.runs == 1:
@@ -447,7 +447,7 @@ class Renyi(Round):
         table = {a: sum((table[a] * n for table, n in tables), Fraction(0)) for a in orders} if tables else None
         return Renyi(self.rho + times * other.rho, self.xi + times * other.xi, table)
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least value at the orders of the table, or at one that is chosen in doubles; any is a bound."""
         if self.table is not None:
             return min((self._at(grid, k, a, xi) for a, xi in self.table.items()), default=1 << grid.bits)
@@ -458,7 +458,7 @@ class Renyi(Round):
             low, high = (a - 1, high) if slope < 0 else (low, a - 1)
         return self._at(grid, k, 1 + Fraction(round(low * 2**60), 2**60), Fraction(0))
 
-    def _at(self, grid: Grid, k: int, order: Fraction, more: Fraction) -> int:
+    def _at(self, grid: LossGrid, k: int, order: Fraction, more: Fraction) -> int:
         bits = 2 * grid.bits
         exponent = (order - 1) * (more + self.xi + order * self.rho - Fraction(grid.loss(k), 1 << grid.bits))
         less, whole = (ln(up(each, bits), bits) for each in (order - 1, order))
@@ -469,13 +469,13 @@ class Renyi(Round):
 class Blend(Round):
     """Σ_i w_i·H(P_i‖Q_i): which pair it is, is released, and does not depend on the record."""
 
-    def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: Mixture | None = None) -> None:
+    def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: MixtureRound | None = None) -> None:
         """Take the weights, rounded up, and a pair for the lower end."""
         if not 1 <= sum(weight for weight, _ in parts) <= 1 + ROUNDED or min(weight for weight, _ in parts) < 0:
             raise NotCheckableError("cases whose probabilities do not add up to 1")
         self.parts, self.lower, self.symmetric = list(parts), lower, all(part.symmetric for _, part in parts)
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the sum of the bounds."""
         return sum((up(weight, grid.bits) * part.value(grid, k, side) >> grid.bits) + 2 for weight, part in self.parts)
 
@@ -505,11 +505,11 @@ class Displaced(Round):
         self.sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)] * 2
         times = {factor: {factor * j: weight for j, weight in drawn.items()} for factor in (-2, -1, 1, 2)}
         # Two data sets: the record adds 1, and others −1; what is in its place adds nothing, or −1 as well.
-        self.lower = Mixture(times[2], square, times[1] if zeroed else None, lost)
-        self.alone = [Mixture(times[a], square, None, lost) for a, _, _ in self.sides]
-        self.both = [Mixture(times[a], square, times[-b], lost) for a, b, _ in self.sides]
+        self.lower = MixtureRound(times[2], square, times[1] if zeroed else None, lost)
+        self.alone = [MixtureRound(times[a], square, None, lost) for a, _, _ in self.sides]
+        self.both = [MixtureRound(times[a], square, times[-b], lost) for a, b, _ in self.sides]
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least bound."""
         bits, one, (a, b, d) = grid.bits, 1 << grid.bits, self.sides[side]
         lost, eta, wanted, s = up(self.lost, bits), up(self.eta, bits), grid.alpha(k), root(self.square, bits)
@@ -523,7 +523,9 @@ class Displaced(Round):
         joint += len(self.drawn) + lost
         found, self.infinite = [joint], 2 * lost
         if a != d:
-            pairs = {j: Mixture({a: Fraction(1)}, self.square * j * j, {b: Fraction(beta, one)}) for j in self.drawn}
+            pairs = {
+                j: MixtureRound({a: Fraction(1)}, self.square * j * j, {b: Fraction(beta, one)}) for j in self.drawn
+            }
             found = [
                 sum(up(p, bits) * (pairs[j].at(alpha, bits, 0) + slack) >> bits for j, p in self.drawn.items())
                 + len(pairs)
@@ -556,7 +558,7 @@ class Allocation(Round):
         """Take (s, number of rounds) for the squared shifts; `small` is what cutting may add to the profile."""
         self.shifts, self.small, self.total = list(shifts), small, sum(count for _, count in shifts)
 
-    def _one(self, square: Fraction, step: int, grid: Grid) -> tuple[list[int], int]:
+    def _one(self, square: Fraction, step: int, grid: LossGrid) -> tuple[list[int], int]:
         """Return masses of Z at the multiples of the step, and E(Z − last)₊, rounded up, in units of the grid's digits."""
         bits, scale, s, cut = (
             grid.bits,
@@ -573,7 +575,7 @@ class Allocation(Round):
         return [-(-max(0, mass) * scale // step) for mass in masses], -(-calls[-1] * scale >> bits)
 
     @cache  # noqa: B019
-    def _built(self, grid: Grid) -> tuple[list[int], list[int], int, int, int]:
+    def _built(self, grid: LossGrid) -> tuple[list[int], list[int], int, int, int]:
         """Return sums of masses, and of masses times values, from each value on; the least value; the step; what cutting adds."""
         # Rounding S to multiples of h/√T adds about the variance that rounding losses to the lattice adds to them.
         step, scale = max(1, grid.loss(1) * math.isqrt(self.total)), 10**grid.digits
@@ -598,7 +600,7 @@ class Allocation(Round):
             weighted.append(weighted[-1] + result[i] * (low + i))
         return above[::-1], weighted[::-1], low, step, added
 
-    def _call(self, alpha: int, grid: Grid) -> int:
+    def _call(self, alpha: int, grid: LossGrid) -> int:
         """Return a bound of E(S − α)₊: the sum over the values of S above α, and what was cut."""
         above, weighted, low, step, added = self._built(grid)
         scale = 10**grid.digits
@@ -607,7 +609,7 @@ class Allocation(Round):
         gain = weighted[first] * step - alpha * self.total * above[first]
         return int(-(-(gain + (added << grid.bits)) // (scale * self.total))) + 1
 
-    def value(self, grid: Grid, k: int, side: int) -> int:
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the profile of one side."""
         alpha, one = grid.alpha(k), 1 << grid.bits
         if not side:

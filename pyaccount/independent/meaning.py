@@ -12,25 +12,36 @@ from fractions import Fraction
 from itertools import product
 
 from . import columns, draws
-from .combinators import Best, Sample
-from .composition import Rounds, together
-from .form import Node, refused, walked
-from .laws import Allocation, Displaced, Finite, Gaussian, Laplace, Mixture, Range, Renyi, Round, guarantees
-from .moments import Correlated, Renewals, Secret, columns_of
+from .combinators import BestRound, SampledRound
+from .composition import RoundCounts, together
+from .form import FormPart, parts_of, refused
+from .laws import (
+    Allocation,
+    Displaced,
+    FiniteRound,
+    GaussianRound,
+    LaplaceRound,
+    MixtureRound,
+    RangeRound,
+    Renyi,
+    Round,
+    guarantees,
+)
+from .moments import Correlated, Renewals, SecretRound, columns_of
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
 MOST_KINDS, MOST_ROUNDS = 1000, 100_000
 
 
-def chance(probability: Fraction | Node) -> Fraction:
+def chance(probability: Fraction | FormPart) -> Fraction:
     """Return a probability, or the largest of those of different records: smaller ones are a second coin, which hides more."""
     return probability if isinstance(probability, Fraction) else max(probability["of"].values())
 
 
-class Meaning:
+class FormRounds:
     """The rounds of a form."""
 
-    def __init__(self, form: Node, small: Fraction) -> None:
+    def __init__(self, form: FormPart, small: Fraction) -> None:
         """Take the form, and the mass that cutting may add to a profile."""
         self.form, self.small, self.least = form, small, small / 10**9
         self.adjacency, self.group = form["adjacency"], form["group"]
@@ -42,16 +53,16 @@ class Meaning:
         """Return for each kind of record, which is in one part of each list of parts, the rounds that it takes part in."""
         return [together(rounds) for rounds in self._kinds(self.form["mechanism"])]
 
-    def _kinds(self, node: Node) -> list[Rounds]:
+    def _kinds(self, node: FormPart) -> list[RoundCounts]:
         """Return the rounds of a node for each kind of record."""
-        found: list[Rounds]
+        found: list[RoundCounts]
         if node["kind"] == "sequence":
             each = list(map(self._kinds, node["of"]))
             if math.prod(map(len, each)) > MOST_KINDS:
                 raise refused(f"more than {MOST_KINDS} kinds of records")
             found = [[part for rounds in choice for part in rounds] for choice in product(*each)]
         elif node["kind"] == "repeat":
-            inner = Meaning(self.form, self.small / node["count"])
+            inner = FormRounds(self.form, self.small / node["count"])
             found = [[(part, count * node["count"]) for part, count in rounds] for rounds in inner._kinds(node["of"])]
         elif node["kind"] == "parts":
             # A record is in one part: the rest of it does not depend on that record (parallel composition).
@@ -66,52 +77,52 @@ class Meaning:
             raise refused(f"more than {MOST_KINDS} kinds of records")
         return found
 
-    def _of_runs(self, node: Node, rounds: Rounds) -> Round:
+    def _of_runs(self, node: FormPart, rounds: RoundCounts) -> Round:
         if node["kind"] == "best":
             law = {key: Fraction(value) for key, value in node["runs"].items() if key != "kind"}
-            return Best(rounds, self.small, node["runs"]["kind"], law)
+            return BestRound(rounds, self.small, node["runs"]["kind"], law)
         if self.group != 1:
             raise refused("groups with a run on a sample")
         q, alone = chance(node["probability"]), node["draws"] == "records" and not self.replaced
-        if alone and self.zeroed and any(map(_shows_draws, walked(node["of"]))):
+        if alone and self.zeroed and any(map(_shows_draws, parts_of(node["of"]))):
             raise refused("runs that show which records of a sample were drawn")
         if self.replaced and not isinstance(node["probability"], Fraction):
             raise refused("records with different probabilities that are replaced")
-        if alone and len(rounds) == 1 and isinstance(rounds[0][0], Gaussian):
-            return Mixture({1: q}, rounds[0][0].square)
-        return Sample(rounds, self.small, q, alone=alone)
+        if alone and len(rounds) == 1 and isinstance(rounds[0][0], GaussianRound):
+            return MixtureRound({1: q}, rounds[0][0].square)
+        return SampledRound(rounds, self.small, q, alone=alone)
 
-    def _leaf(self, node: Node) -> Iterator[tuple[Round, int]]:
+    def _leaf(self, node: FormPart) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of a leaf."""
         kind = node["kind"]
         if kind == "round":
             yield self._round(node["sampler"], sum((1 / sigma**2 for sigma in node["noise"]), Fraction(0))), 1
         elif kind == "run":
-            main, *others = (1 / sigma**2 for sigma in node["noise"])
-            yield from self._run(node, node["sampler"], main, sum(others, Fraction(0)))
+            main, *further = (1 / sigma**2 for sigma in node["noise"])
+            yield from self._run(node, node["sampler"], main, sum(further, Fraction(0)))
         else:
             yield self._mechanism(kind, node), node.get("moved", 1)
 
     # ---- training
 
-    def _round(self, sampler: Node, square: Fraction) -> Round:
+    def _round(self, sampler: FormPart, square: Fraction) -> Round:
         """Return one round; several releases of a batch are one, Σ 1/σ² in squared units of their noise."""
         kind = sampler["kind"]
         if kind == "all":
-            return Gaussian(self.moves**2 * square)
+            return GaussianRound(self.moves**2 * square)
         if kind == "poisson":
             # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
             if sampler["draws"] * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
             law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
-            return Mixture(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
+            return MixtureRound(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
         if kind == "truncated-poisson":
             if not self.zeroed or self.group != 1:
                 raise refused("truncated batches but of one zeroed-out record")
             return draws.truncated(sampler["probability"], sampler["records"], sampler["size"], square)
         return self._fixed(kind, sampler, square)
 
-    def _fixed(self, kind: str, sampler: Node, square: Fraction) -> Round:
+    def _fixed(self, kind: str, sampler: FormPart, square: Fraction) -> Round:
         """Return a round of m draws from N records; with b of them in the first of two stages."""
         records, size, subset = sampler["records"], sampler["size"], sampler.get("subset", 0)
         added, once = self.adjacency == "add-remove", kind == "fixed-size"
@@ -137,10 +148,10 @@ class Meaning:
         two = kind in ("must-ow", "must-ww")
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
-            return Mixture(law, 4 * square, None, lost)
+            return MixtureRound(law, 4 * square, None, lost)
         return Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
 
-    def _run(self, node: Node, sampler: Node, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
+    def _run(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of a run; C moves the main release by `main`, squared, and others move by `also` in each round."""
         kind, matrix, rounds = sampler["kind"], node["matrix"], node["rounds"]
         plain = matrix["kind"] == "identity"
@@ -169,25 +180,25 @@ class Meaning:
             if apart > rounds and kind == "bins":
                 raise refused("more bins than rounds")
             square = self._public(node, apart, rounds).square * sampler.get("records", 1) ** 2
-            bound = Secret(square)
+            bound = SecretRound(square)
             bound.sampled = node if self.plain and kind == "bins" else None
             yield bound, 1
         else:
             raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
 
-    def _public(self, node: Node, apart: int, most: int) -> Gaussian:
+    def _public(self, node: FormPart, apart: int, most: int) -> GaussianRound:
         """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over patterns (arXiv:2306.08153, Section 3)."""
-        matrix, rounds, (main, *others) = node["matrix"], node["rounds"], (1 / sigma**2 for sigma in node["noise"])
+        matrix, rounds, (main, *further) = node["matrix"], node["rounds"], (1 / sigma**2 for sigma in node["noise"])
         times = min(most, -(-rounds // apart))
         if matrix["kind"] == "tree":
             moved = columns.tree(matrix, rounds, apart, most)
         else:
             entries, norm = columns.column(matrix, rounds)
             moved = columns.largest(entries, rounds, apart, most) / norm
-        return Gaussian(self.moves**2 * (main * moved + sum(others, Fraction(0)) * times))
+        return GaussianRound(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
 
     def _cyclic(
-        self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction
+        self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction
     ) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of the first part: its columns are the longest, and no longer than its turns are apart.
 
@@ -202,9 +213,9 @@ class Meaning:
         for count, rows in ((turns - 1, parts), (1, rounds - (turns - 1) * parts)):
             square = main * sum((each**2 for each in entries[:rows]), Fraction(0)) / norm + also
             if count:
-                yield Mixture({1: p}, square, {-1: p} if self.replaced else None), count
+                yield MixtureRound({1: p}, square, {-1: p} if self.replaced else None), count
 
-    def _spaced(self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction) -> Correlated:
+    def _spaced(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Correlated:
         """Return a run of b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338)."""
         p, b = sampler["probability"], sampler["separation"]
         if max(rounds, b) > MOST_ROUNDS:
@@ -216,7 +227,7 @@ class Meaning:
             )
         return Correlated(law, columns_of(matrix, rounds, main, b, also), truncated)
 
-    def _users(self, matrix: Node, rounds: int, sampler: Node, main: Fraction, also: Fraction) -> Round:
+    def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""
         apart, records = sampler["separation"], sampler["records"]
         if not self.zeroed or self.group != 1:
@@ -231,14 +242,14 @@ class Meaning:
 
     # ---- mechanisms
 
-    def _mechanism(self, kind: str, node: Node) -> Round:
+    def _mechanism(self, kind: str, node: FormPart) -> Round:
         """Return what bounds one run of a mechanism (one of its numbers, if several are moved)."""
         k, size = self.group, node.get("sensitivity", Fraction(0))
         if kind in ("gaussian", "gdp"):
-            return Gaussian((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
+            return GaussianRound((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
         if kind in ("laplace", "noisy-max"):
             # Noise of a hazard rate of at most 1 moves along a path that Laplace noise bounds (docs/mechanisms.md).
-            return Laplace(k * size / node["scale"]) if size else Laplace(k * node["epsilon"], attained=False)
+            return LaplaceRound(k * size / node["scale"]) if size else LaplaceRound(k * node["epsilon"], attained=False)
         if kind in ("discrete-laplace", "discrete-gaussian"):
             steps = k * size / node["step"]
             if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
@@ -250,21 +261,21 @@ class Meaning:
             return self._response(node["truth_probability"], node["values"], node)
         if kind == "mixture-of-gaussians" and self.plain:
             return _mixture(node["sensitivities"], node["probabilities"], node["sigma"])
-        return Range(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
+        return RangeRound(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
 
-    def _response(self, p: Fraction, values: int, node: Node) -> Round:
+    def _response(self, p: Fraction, values: int, node: FormPart) -> Round:
         """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
         q, uniform = (1 - p) / (values - 1), node["empty_record"] == "uniform"
         if node["answers"] == "each-record":
             if self.group != 1 or self.adjacency == "add-remove":
                 raise refused("reports of groups, or of records that may be absent")
             if self.zeroed and uniform:
-                return Finite([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
+                return FiniteRound([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
         if uniform:
             raise refused("an empty record where none is set to zero, or answers for itself")
-        return Finite([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+        return FiniteRound([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
-    def _stated(self, kind: str, node: Node) -> Round:
+    def _stated(self, kind: str, node: FormPart) -> Round:
         """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
         if kind not in ("zcdp", "guarantees", "renyi"):
             raise refused(f"the mechanism {kind} for groups, or under replace-one")
@@ -281,7 +292,7 @@ class Meaning:
         return Renyi(Fraction(0), Fraction(0), table)
 
 
-def _shows_draws(node: Node) -> bool:
+def _shows_draws(node: FormPart) -> bool:
     """Return whether a node may show that a record was drawn which is set to zero: by an answer, or by displacing another one."""
     if node["kind"] in ("round", "run"):
         return node["sampler"]["kind"] not in ("all", "poisson", "ordered")
@@ -297,4 +308,4 @@ def _mixture(sizes: Sequence[Fraction], chances: Sequence[Fraction], sigma: Frac
     for size, each in zip(sizes, chances, strict=True):
         law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + each / total
     law.pop(0, None)
-    return Mixture(law, 1 / (sigma * unit) ** 2)
+    return MixtureRound(law, 1 / (sigma * unit) ** 2)

@@ -46,10 +46,10 @@ from typing import Any, NamedTuple
 
 from . import composition
 from .columns import column
-from .composition import Bounds, Log, Rounds
+from .composition import Log, ProvenBounds, RoundCounts
 from .enclosures import WIDE, exp, exp_above, ln_above
-from .form import Node, refused
-from .laws import Gaussian, Mixture, Round
+from .form import FormPart, refused
+from .laws import GaussianRound, MixtureRound, Round
 from .polynomials import is_above
 
 #: Bits of tables, and of those whose weights cancel; numbers that tables may have; entries of matrices with tangents.
@@ -82,7 +82,7 @@ class Renewals(NamedTuple):
     warm: bool
 
 
-class Columns:
+class MovedColumns:
     """Columns without negative entries and with at most b bands: in units of 2^−60, rounded up, times a factor.
 
     Larger entries have a larger δ on both sides (Lemma C, row by row).
@@ -134,18 +134,18 @@ class Columns:
         return [found[0] + self.also, *found[1:], *[Fraction(0)] * (self.apart - known)]
 
 
-def columns_of(matrix: Node, rounds: int, square: Fraction, apart: int, also: Fraction) -> Columns:
+def columns_of(matrix: FormPart, rounds: int, square: Fraction, apart: int, also: Fraction) -> MovedColumns:
     """Return the columns of a Toeplitz matrix, or of one whose entries lie beside the form (`entries`, by columns)."""
     if "entries" in matrix:
-        return Columns(matrix["entries"], square, apart, also, equal=False)
+        return MovedColumns(matrix["entries"], square, apart, also, equal=False)
     entries, norm = column(matrix, rounds)
-    return Columns([entries], square / norm, apart, also, equal=True)
+    return MovedColumns([entries], square / norm, apart, also, equal=True)
 
 
 class Chain:
     """The recursion for m replicas, rounded up or down."""
 
-    def __init__(self, law: Renewals, columns: Columns, m: int, *, up: bool, bits: int) -> None:
+    def __init__(self, law: Renewals, columns: MovedColumns, m: int, *, up: bool, bits: int) -> None:
         """Order the multisets of ages with a free replica, which is left out of a state, so that moves are in few pieces."""
         self.law, self.columns, self.m, self.up, self.bits, self.one = law, columns, m, up, bits, 1 << bits
         b, self.unit = law.apart, int(up) * ((1 << bits) - 1)
@@ -294,7 +294,7 @@ class Chain:
         return Fraction(rounded(self._start(later) * total, self.bits, up=self.up), self.one**2)
 
 
-class Secret(Round):
+class SecretRound(Round):
     """A run of which it is known what it moves if participations are public; `sampled` has what a fresh test needs."""
 
     sampled: Any = None
@@ -304,13 +304,13 @@ class Secret(Round):
         self.square = square
 
 
-class Correlated(Secret):
+class Correlated(SecretRound):
     """A run with b-min-sep sampling."""
 
     #: Coefficients of a polynomial to try, if any.
     polynomial: Sequence[Fraction] = ()
 
-    def __init__(self, law: Renewals, columns: Columns, truncated: Fraction) -> None:
+    def __init__(self, law: Renewals, columns: MovedColumns, truncated: Fraction) -> None:
         """Take the participations, the columns, and the h of rare truncation. At most ⌈n/b⌉ orthogonal columns are moved."""
         super().__init__(-(-law.rounds // law.apart) * columns.largest())
         self.law, self.columns, self.truncated = law, columns, truncated
@@ -396,9 +396,9 @@ class Correlated(Secret):
 
 def _other_moment(part: Round, m: int, count: int) -> Fraction:
     """Return an upper bound of Z_m of rounds beside: Σ_j Bin(j; m, p)·e^(j(j−1)s²/2) for (1 − p)N(0) + pN(s) against N(0)."""
-    if isinstance(part, Gaussian):
+    if isinstance(part, GaussianRound):
         p = Fraction(1)
-    elif isinstance(part, Mixture) and list(part.w) == [1] and not part.v and not part.lost:
+    elif isinstance(part, MixtureRound) and list(part.w) == [1] and not part.v and not part.lost:
         p = part.w[1]
     else:
         raise refused("correlated noise with sampling beside these phases")
@@ -419,19 +419,19 @@ def _power(x: Fraction, n: int) -> Fraction:
     return total
 
 
-def prove(parts: Rounds, epsilon: Fraction, target: Fraction, seconds: float, log_line: Log) -> Bounds:
+def prove(parts: RoundCounts, epsilon: Fraction, target: Fraction, seconds: float, log_line: Log) -> ProvenBounds:
     """Return bounds of δ at ε and of ε at δ: of runs with correlated noise by moments, of anything else by lattices."""
-    secret = [(part, count) for part, count in parts if isinstance(part, Secret)]
+    secret = [(part, count) for part, count in parts if isinstance(part, SecretRound)]
     if not secret:
         return composition.prove(parts, epsilon, target, seconds, log_line)
-    rest = [(part, count) for part, count in parts if not isinstance(part, Secret)]
+    rest = [(part, count) for part, count in parts if not isinstance(part, SecretRound)]
     runs = [(part, count) for part, count in secret if isinstance(part, Correlated)]
     full = sum((part.truncated for part, _ in runs), Fraction(0))
     if epsilon > 1000 or (full and (len(parts) > 1 or runs[0][1] > 1)):
         raise refused("correlated noise at an ε above 1000, or with truncated batches beside other phases")
-    known = Bounds(Fraction(1))
+    known = ProvenBounds(Fraction(1))
     if not full:
-        public: Rounds = [*rest, *((Gaussian(part.square), count) for part, count in secret)]
+        public: RoundCounts = [*rest, *((GaussianRound(part.square), count) for part, count in secret)]
         known = composition.prove(public, epsilon, target, seconds / 8, log_line)._replace(lower=None)
         if known.delta <= target or len(runs) < len(secret):
             return known
@@ -442,10 +442,12 @@ def prove(parts: Rounds, epsilon: Fraction, target: Fraction, seconds: float, lo
 class _Moments:
     """Runs with correlated noise beside other rounds."""
 
-    def __init__(self, runs: Sequence[tuple[Correlated, int]], rest: Rounds, full: Fraction, log_line: Log) -> None:
+    def __init__(
+        self, runs: Sequence[tuple[Correlated, int]], rest: RoundCounts, full: Fraction, log_line: Log
+    ) -> None:
         self.runs, self.rest, self.full, self.log = runs, rest, full, log_line
 
-    def bounds(self, epsilon: Fraction, target: Fraction, seconds: float) -> Bounds:
+    def bounds(self, epsilon: Fraction, target: Fraction, seconds: float) -> ProvenBounds:
         """Return bounds by the polynomial, and by moments of growing order until the claim is proven or they get worse."""
         until, h, epsilons = time.process_time() + seconds, self.full, list[Fraction]()
         added, removed, before, m = self._added(epsilon, target, until), Fraction(1), Fraction(2), 2
@@ -474,7 +476,7 @@ class _Moments:
         proven = min(
             (each for each in epsilons if each == epsilon or self._added(each, target, until) <= target), default=None
         )
-        return Bounds(delta, proven)
+        return ProvenBounds(delta, proven)
 
     def _moment(self, m: int, until: float, goal: Fraction) -> Fraction | None:
         """Return an upper bound of Z_m of all runs and rounds."""
@@ -492,7 +494,7 @@ class _Moments:
     def _added(self, epsilon: Fraction, target: Fraction, until: float) -> Fraction:
         """Return an upper bound of δ(ε) on side 1: by the probability of never taking part, or by tangents."""
 
-        def beside(parts: Rounds, left: Fraction) -> Fraction:
+        def beside(parts: RoundCounts, left: Fraction) -> Fraction:
             seconds = max(0.1, min(10.0, until - time.process_time()))
             return composition.prove(parts, left, target, seconds, self.log).delta if parts else Fraction(0)
 
@@ -512,7 +514,7 @@ class _Moments:
             high = sum((each[1] * count for each, count in tangents), Fraction(0))
             rise = sum((each[2] * count for each, count in tangents), Fraction(0))
             if epsilon + rise > 0:
-                best = min(best, beside([*self.rest, (Gaussian(high), 1)], epsilon + rise))
+                best = min(best, beside([*self.rest, (GaussianRound(high), 1)], epsilon + rise))
             if best <= target or time.process_time() > until:
                 break
             # The next tangent is near where a Gaussian mechanism of this size would have the loss −ε, and a little further.

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .beside import with_files
-from .composition import SLACK, Bounds, Log
+from .composition import SLACK, Log, ProvenBounds
 from .form import digest, parsed, refused, unique
 from .lattice import NotCheckableError
 from .laws import Round
-from .meaning import Meaning
-from .moments import Correlated, Secret, prove
+from .meaning import FormRounds
+from .moments import Correlated, SecretRound, prove
 
 #: The failure probability of a proof by samples of the checker.
 FAILURE = 1e-10
@@ -24,7 +24,7 @@ FAILURE = 1e-10
 SHARE = 0.4
 
 
-class Claim(NamedTuple):
+class CheckedClaim(NamedTuple):
     """All that is taken from a certificate; the polynomial is a witness, which is proven before it is used."""
 
     name: str
@@ -35,7 +35,7 @@ class Claim(NamedTuple):
     polynomial: Any = ()
 
 
-class Limits(NamedTuple):
+class ProofLimits(NamedTuple):
     """The processor time of a proof, who is told of its progress, and a seed, with which samples prove nothing."""
 
     seconds: float = 100.0
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
     seed: int | None = None
 
 
-def claim_of(text: str) -> Claim:
+def claim_of(text: str) -> CheckedClaim:
     """Return the claim of a certificate. Raises `ValueError` if the text is none."""
     try:
         data = json.loads(text, parse_float=_decimal, parse_constant=_decimal, object_pairs_hook=unique)
@@ -56,7 +56,7 @@ def claim_of(text: str) -> Claim:
     for key in ("evidence", "sampling", "moment", "polynomial"):
         place = (place.get(key) if isinstance(place, Mapping) else None) or {}
     witness = place.get("coefficients") or () if isinstance(place, Mapping) else ()
-    return Claim(
+    return CheckedClaim(
         str(data.get("name")),
         _exact(epsilon),
         _exact(delta),
@@ -76,7 +76,7 @@ def _exact(value: Any) -> Fraction | None:
     return Fraction(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
 
 
-def check(claim: Claim, limits: Limits = Limits(), folder: Path | None = None) -> dict[str, Any]:  # noqa: B008
+def check(claim: CheckedClaim, limits: ProofLimits = ProofLimits(), folder: Path | None = None) -> dict[str, Any]:  # noqa: B008
     """Return the verdict on a claim, as data (schemas/independent-verdict.v1.schema.json).
 
     *proven*: δ(ε) ≤ (1 + looser_by)·δ, looser_by ≤ 0.001. If this rests on samples that the checker drew, a false claim is
@@ -97,7 +97,7 @@ def check(claim: Claim, limits: Limits = Limits(), folder: Path | None = None) -
         form = parsed(claim.form)
         if claim.sha256 is not None and claim.sha256 != digest(claim.form):
             raise refused("a normal form whose SHA-256 is another one")
-        kinds = Meaning(with_files(form, folder), max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+        kinds = FormRounds(with_files(form, folder), max(delta, Fraction(1, 10**300)) / 10_000).kinds()
         if delta == 0:
             _pure(verdict, kinds, epsilon)
         else:
@@ -145,7 +145,9 @@ def _pure(verdict: dict[str, Any], kinds: list[list[tuple[Round, int]]], epsilon
     verdict["looser_by"] = verdict["failure_probability"] = 0.0 if proven else None
 
 
-def _judge(verdict: dict[str, Any], claim: Claim, kinds: list[list[tuple[Round, int]]], limits: Limits) -> None:
+def _judge(
+    verdict: dict[str, Any], claim: CheckedClaim, kinds: list[list[tuple[Round, int]]], limits: ProofLimits
+) -> None:
     epsilon, delta, seconds, began = claim.epsilon, claim.delta, limits.seconds, time.process_time()
     assert epsilon is not None
     assert delta is not None
@@ -153,7 +155,7 @@ def _judge(verdict: dict[str, Any], claim: Claim, kinds: list[list[tuple[Round, 
         if isinstance(part, Correlated) and isinstance(claim.polynomial, list) and len(claim.polynomial) <= 26:
             part.polynomial = [each for each in map(_exact, claim.polynomial) if each is not None]
     alone = kinds[0][0][0] if len(kinds) == 1 and len(kinds[0]) == 1 and kinds[0][0][1] == 1 else None
-    run = alone.sampled if isinstance(alone, Secret) else None
+    run = alone.sampled if isinstance(alone, SecretRound) else None
     found = [
         prove(rounds, epsilon, delta, seconds / len(kinds) * (SHARE if run else 1.0), limits.log) for rounds in kinds
     ]
@@ -176,7 +178,7 @@ def _judge(verdict: dict[str, Any], claim: Claim, kinds: list[list[tuple[Round, 
     _compared(verdict, found, delta)
 
 
-def _compared(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> None:
+def _compared(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) -> None:
     most = max(bounds.delta for bounds in found)
     epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
     lowers = [bounds.lower for bounds in found if bounds.lower is not None]

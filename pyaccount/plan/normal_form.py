@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.document.views import Body
     from pyaccount.plan.compiled import Instance
 
-Node = dict[str, Any]
+FormNode = dict[str, Any]
 
 #: The most characters of a form, and levels of nesting; beyond, a mechanism has none.
 MOST_TEXT, MOST_DEPTH = 4 << 20, 32
@@ -53,9 +53,9 @@ def _depth(value: object) -> int:
     return 0 if inside is None else 1 + max(map(_depth, inside), default=0)
 
 
-def _sequence(nodes: Iterable[Node]) -> Node:
+def _sequence(nodes: Iterable[FormNode]) -> FormNode:
     """Return nodes one after the other: a sequence in them is taken apart, and equal neighbours are counted."""
-    counted: list[tuple[int, Node]] = []
+    counted: list[tuple[int, FormNode]] = []
     for node in nodes:
         for one in node["of"] if node["kind"] == "sequence" else [node]:
             count, inner = (int(one["count"]), one["of"]) if one["kind"] == "repeat" else (1, one)
@@ -66,19 +66,19 @@ def _sequence(nodes: Iterable[Node]) -> Node:
     return found[0] if len(found) == 1 else {"kind": "sequence", "of": found}
 
 
-def _repeat(count: int, node: Node) -> Node:
+def _repeat(count: int, node: FormNode) -> FormNode:
     """Return a node several times."""
     if node["kind"] == "repeat":
         count, node = count * int(node["count"]), node["of"]
     return node if count == 1 else {"kind": "repeat", "count": str(count), "of": node}
 
 
-def _body(document: Document, body: Body) -> Node:
+def _body(document: Document, body: Body) -> FormNode:
     """Return all runs of a body."""
     return _repeat(body.count, _on_sample(body, _run(document, body)))
 
 
-def _on_sample(body: Body, run: Node) -> Node:
+def _on_sample(body: Body, run: FormNode) -> FormNode:
     """Return a run of a mechanism, or of phases, on a Poisson sample if its body has one."""
     if not isinstance(body.noise, MechanismKind) or body.sampler.kind != "poisson":
         return run
@@ -86,7 +86,7 @@ def _on_sample(body: Body, run: Node) -> Node:
     return {"kind": "sample", "draws": draws, "of": run, "probability": probability(body)}
 
 
-def _run(document: Document, body: Body) -> Node:
+def _run(document: Document, body: Body) -> FormNode:
     """Return one run of a body."""
     if body.inner:
         inner = [_body(document, one) for one in body.inner]
@@ -101,12 +101,12 @@ def _run(document: Document, body: Body) -> Node:
     return _rounds(document, body)
 
 
-def _rounds(document: Document, body: Body) -> Node:
+def _rounds(document: Document, body: Body) -> FormNode:
     """Return the rounds of a training run whose noise and rates are the same in all of them."""
     assert not isinstance(body.noise, MechanismKind)
     if isinstance(body.noise, Laplace):
         scale = positional(number(body.noise.multiplier))
-        one: Node = {"kind": "laplace", "moved": "1", "scale": scale, "sensitivity": str(moves(document))}
+        one: FormNode = {"kind": "laplace", "moved": "1", "scale": scale, "sensitivity": str(moves(document))}
         return _repeat(body.participations(), one)
     noise = [positional(number(body.noise.multiplier)), *(positional(one.multiplier) for one in body.noise.also)]
     drawn = probability(body)
@@ -121,7 +121,7 @@ def _rounds(document: Document, body: Body) -> Node:
     )
 
 
-def probability(body: Body) -> str | Node | None:
+def probability(body: Body) -> str | FormNode | None:
     """Return the probability with which a body draws, or those of its strata; None if it has none."""
     own = body.own_probabilities
     if own is not None and own.named():
@@ -132,7 +132,7 @@ def probability(body: Body) -> str | Node | None:
         return None
 
 
-def _found(node: Node | None) -> Node:
+def _found(node: FormNode | None) -> FormNode:
     if node is None:
         raise _NoFormError
     return dict(node)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pyaccount.independent.form import digest, printed
-from pyaccount.independent.verdict import Limits, check, claim_of
+from pyaccount.independent.verdict import ProofLimits, check, claim_of
 
 Node = dict[str, Any]
 
@@ -27,12 +27,12 @@ def claim(text: str | None, epsilon: float, delta: float, **more: Any) -> str:
 
 def judged(text: str, epsilon: float, delta: float, seconds: float = 4.0, seed: int | None = None) -> dict[str, Any]:
     """Return the verdict on a form with an ε and a δ."""
-    return check(claim_of(claim(text, epsilon, delta)), Limits(seconds, seed=seed))
+    return check(claim_of(claim(text, epsilon, delta)), ProofLimits(seconds, seed=seed))
 
 
 def verdict_of(certificate: dict[str, Any], seconds: float = 20.0) -> dict[str, Any]:
     """Return the verdict on a certificate."""
-    return check(claim_of(json.dumps(certificate)), Limits(seconds))
+    return check(claim_of(json.dumps(certificate)), ProofLimits(seconds))
 
 
 def gaussian(sigma: str = "4") -> Node:

@@ -116,7 +116,7 @@ def imported(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the line and the room of each import of this package."""
     for node in source.imports:
         if isinstance(node, ast.ImportFrom):
-            if node.level == 1:
+            if node.level in (1, 2):
                 # Only the independent checker has these, so that its folder runs alone; its own test holds it to that.
                 yield node.lineno, ALONE
                 continue

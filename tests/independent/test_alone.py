@@ -51,8 +51,8 @@ def test_other_imports_are_seen() -> None:
 
 def test_it_is_small_enough_to_be_read() -> None:
     sizes = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in CORE}
-    assert sum(sizes[name] for name in PROOF) <= 2000
-    assert sum(sizes.values()) <= 3300
+    assert sum(sizes[name] for name in PROOF) <= 2100
+    assert sum(sizes.values()) <= 3500
 
 
 def test_the_core_does_not_import_samples() -> None:

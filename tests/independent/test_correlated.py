@@ -19,20 +19,20 @@ import pyaccount
 from pyaccount.independent import moments
 from pyaccount.independent.draws import seldom
 from pyaccount.independent.lattice import NotCheckableError
-from pyaccount.independent.laws import Mixture
-from pyaccount.independent.moments import Columns, Correlated, Renewals
+from pyaccount.independent.laws import MixtureRound
+from pyaccount.independent.moments import Correlated, MovedColumns, Renewals
 from pyaccount.independent.polynomials import is_above
-from pyaccount.independent.verdict import Limits, check, claim_of
+from pyaccount.independent.verdict import ProofLimits, check, claim_of
 
 Weighted = list[tuple[float, list[float]]]
 
 
-def equal(first: list[Fraction], square: Fraction, apart: int) -> Columns:
-    return Columns([first], square, apart, Fraction(0), equal=True)
+def equal(first: list[Fraction], square: Fraction, apart: int) -> MovedColumns:
+    return MovedColumns([first], square, apart, Fraction(0), equal=True)
 
 
 def prove(parts: list[tuple[Any, int]], epsilon: Fraction, target: Fraction, seconds: float) -> Any:
-    return moments.prove(parts, epsilon, target, seconds)
+    return moments.prove(parts, epsilon, target, seconds, lambda line: None)
 
 
 def two_rounds(p: float, b: int, columns: list[list[float]], sigma: float, *, warm: bool) -> Weighted:
@@ -91,7 +91,9 @@ def test_bounds_are_above_quadratures(seed: int) -> None:
         listed[1] = listed[0]
     entries = [[Fraction(round(10 * each), 10) for each in column] for column in listed]
     columns = (
-        equal(entries[0], 1 / sigma**2, b) if toeplitz else Columns(entries, 1 / sigma**2, b, Fraction(0), equal=False)
+        equal(entries[0], 1 / sigma**2, b)
+        if toeplitz
+        else MovedColumns(entries, 1 / sigma**2, b, Fraction(0), equal=False)
     )
     run = Correlated(Renewals(2, b, p, warm=warm), columns, Fraction(0))
     patterns = two_rounds(float(p), b, listed, float(sigma), warm=warm)
@@ -151,7 +153,7 @@ def test_independent_phases_multiply_their_moments() -> None:
     # One round without a matrix is Poisson sampling, which the lattice composes as well.
     p, square = Fraction(1, 10), Fraction(1, 4)
     single = Correlated(Renewals(1, 1, p, warm=False), equal([Fraction(1)], square, 1), Fraction(0))
-    same = Mixture({1: p}, square)
+    same = MixtureRound({1: p}, square)
     rounds, epsilon, target = 20, Fraction(3), Fraction(1, 10**5)
     three = prove([(single, rounds)], epsilon, target, 20.0)
     mixed = prove([(single, 12), (same, 8)], epsilon, target, 20.0)
@@ -237,7 +239,7 @@ def test_a_matrix_from_a_file_lies_beside(tmp_path: Path) -> None:
 
     def verdict(delta: float) -> str:
         text = claim(form(node, "zero-out"), 1.5, delta)
-        return str(check(claim_of(text), Limits(4.0), tmp_path)["verdict"])
+        return str(check(claim_of(text), ProofLimits(4.0), tmp_path)["verdict"])
 
     assert verdict(exact * 15) == "proven"
     assert verdict(exact * 0.95) == "consistent"

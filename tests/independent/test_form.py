@@ -10,7 +10,7 @@ import pytest
 from normal_forms import form, gaussian, judged, poisson, rounds, spaced
 from places import ROOT
 
-from pyaccount.independent.form import GRAMMAR, digest, parsed, printed, walked
+from pyaccount.independent.form import GRAMMAR, digest, parsed, parts_of, printed
 from pyaccount.independent.lattice import NotCheckableError
 
 TEXT = form(poisson())
@@ -19,7 +19,7 @@ TEXT = form(poisson())
 def test_a_form_is_read_and_printed_again() -> None:
     found = parsed(TEXT)
     assert found["adjacency"] == "add-remove"
-    assert [node["kind"] for node in walked(found)] == ["repeat", "round", "poisson"]
+    assert [node["kind"] for node in parts_of(found)] == ["repeat", "round", "poisson"]
     assert printed(json.loads(TEXT)) == TEXT
     assert len(digest(TEXT)) == 64
 

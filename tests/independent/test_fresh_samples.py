@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from pyaccount.independent.samples import fresh as samples
+from pyaccount.independent.samples import fresh_test as samples
 from pyaccount.independent.samples import means
 from pyaccount.independent.samples.bets import FIRST, Bets
 from pyaccount.independent.samples.bins import Bins
-from pyaccount.independent.samples.fresh import Added, ClaimUnderTest, Removed, SampleSource
+from pyaccount.independent.samples.fresh_test import Added, ClaimUnderTest, Removed, SampleSource
 from pyaccount.independent.samples.normals import source
 from pyaccount.independent.samples.process import Process
 from pyaccount.independent.samples.spaced import SpacedRun

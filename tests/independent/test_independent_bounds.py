@@ -41,7 +41,7 @@ def gaussian(epsilon: float, s: float) -> float:
 
 def bounds(
     parts: list[tuple[laws.Round, int]], epsilon: float, claimed: float, seconds: float = 4.0
-) -> composition.Bounds:
+) -> composition.ProvenBounds:
     return composition.prove(parts, Fraction(epsilon), Fraction(claimed), seconds)
 
 
@@ -55,13 +55,13 @@ def spacing_of(h: float) -> int:
 
 def value_at(part: laws.Round, epsilon: float) -> float:
     """Return the upper bound of a round's profile at a lattice point near ε, with that point."""
-    grid = lattice.Grid(spacing_of(epsilon), 30, 200)
+    grid = lattice.LossGrid(spacing_of(epsilon), 30, 200)
     return part.value(grid, 1, 0) / 2**200
 
 
 def test_several_gaussians_on_a_lattice_are_one() -> None:
     # With probability 1 it is a mixture for the checker, and not one Gaussian.
-    parts: list[tuple[laws.Round, int]] = [(laws.Mixture({1: Fraction(1)}, shift(6.0)), 9)]
+    parts: list[tuple[laws.Round, int]] = [(laws.MixtureRound({1: Fraction(1)}, shift(6.0)), 9)]
     exact = gaussian(1.0, 0.5)
     found = bounds(parts, 1.0, exact)
     assert exact <= found.delta <= exact * 1.001
@@ -73,7 +73,7 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
 def test_one_gaussian_in_closed_form() -> None:
     for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
         exact = gaussian(epsilon, 1 / sigma)
-        found = bounds([(laws.Gaussian(shift(sigma)), 1)], epsilon, exact * 0.9)
+        found = bounds([(laws.GaussianRound(shift(sigma)), 1)], epsilon, exact * 0.9)
         assert found.lower is not None
         assert float(found.delta) == pytest.approx(exact, rel=1e-12)
         assert found.lower <= found.delta
@@ -83,7 +83,7 @@ def test_one_gaussian_in_closed_form() -> None:
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
     law, lost = draws.binomial(group, p, Fraction(1, 10**30))
-    part = laws.Mixture(law, shift(sigma), None, lost)
+    part = laws.MixtureRound(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 
     y = np.linspace(-12, 15, 2_000_001)
@@ -94,7 +94,7 @@ def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
 
 def test_a_replaced_record_under_poisson_sampling() -> None:
     p = Fraction(1, 5)
-    part = laws.Mixture({1: p}, shift(1.0), {-1: p})
+    part = laws.MixtureRound({1: p}, shift(1.0), {-1: p})
 
     y = np.linspace(-12, 12, 2_000_001)
     here, there = (0.8 * density(y, 0.0) + 0.2 * density(y, s) for s in (1.0, -1.0))
@@ -111,12 +111,12 @@ def test_randomized_response_is_an_enumeration(count: int) -> None:
     for several in itertools.product(outcomes, repeat=count):
         gain = math.prod(a for a, _ in several) - growth * math.prod(b for _, b in several)
         exact += max(gain, Fraction(0))
-    found = bounds([(laws.Finite(outcomes), count)], math.log(1.5), float(exact) * 1.001)
+    found = bounds([(laws.FiniteRound(outcomes), count)], math.log(1.5), float(exact) * 1.001)
     assert float(exact) * (1 - 1e-12) <= found.delta <= float(exact) * 1.001
 
 
 def test_laplace_noise() -> None:
-    part = laws.Laplace(Fraction(1, 2))
+    part = laws.LaplaceRound(Fraction(1, 2))
     assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
     assert value_at(part, 0.6) == 0
     # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
@@ -187,23 +187,23 @@ def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
     call = np.where(left <= 0, 1 - left, norm.cdf(s / 2 - middle) - left * norm.cdf(-s / 2 - middle))
     exact = integral(density(y, 0.0) * call / 2, y)
     part = laws.Allocation([(Fraction(s) ** 2, 2)], Fraction(1, 10**9))
-    grid = lattice.Grid(spacing_of(0.01), 25, 120)
+    grid = lattice.LossGrid(spacing_of(0.01), 25, 120)
     found = part.value(grid, 25, 0) / 2**120
     assert exact * (1 - 1e-9) <= found <= exact * 1.001
 
 
 def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     q = Fraction(1, 20)
-    part = combinators.Sample([(laws.Gaussian(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
-    grid = lattice.Grid(spacing_of(0.01), 25, 160)
-    mixture = laws.Mixture({1: q}, shift(1.5))
+    part = combinators.SampledRound([(laws.GaussianRound(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
+    grid = lattice.LossGrid(spacing_of(0.01), 25, 160)
+    mixture = laws.MixtureRound({1: q}, shift(1.5))
     for side, k in itertools.product((0, 1), (0, 3, 5, 40)):
         exact = mixture.value(grid, k, side)
         assert exact - 2**60 <= part.value(grid, k, side) <= exact + 2**160 // 5000
 
 
 def test_masses_that_are_larger_make_a_larger_profile() -> None:
-    grid = lattice.Grid(spacing_of(0.1), 20, 128)
+    grid = lattice.LossGrid(spacing_of(0.1), 20, 128)
     law = lattice.Law(-2, [10**19, 2 * 10**19, 3 * 10**19, 4 * 10**19], 0)
     both = lattice.product(grid, law, law, 0, 0)
     exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]
@@ -221,8 +221,8 @@ def test_a_selection_is_the_supremum_over_two_point_losses() -> None:
     exact = max(
         p * max(0.0, 1 - alpha * math.exp(-t)) + (1 - p) * max(0.0, 1 - alpha * math.exp(r - t)) for t, p in chances
     )
-    grid = lattice.Grid(spacing_of(0.1), 25, 120)
-    assert laws.Range(Fraction(1, 2)).value(grid, 4, 0) / 2**120 == pytest.approx(exact, rel=1e-6)
+    grid = lattice.LossGrid(spacing_of(0.1), 25, 120)
+    assert laws.RangeRound(Fraction(1, 2)).value(grid, 4, 0) / 2**120 == pytest.approx(exact, rel=1e-6)
 
 
 @pytest.mark.parametrize(("limit", "records", "p"), [(3, 9, 0.3), (40, 400, 0.08), (2, 30, 0.2)])
@@ -241,7 +241,7 @@ def test_truncated_batches_are_a_mean_over_the_number_of_others(limit: int, reco
 
 @pytest.mark.parametrize(("side", "k"), [(1, 8), (0, 3), (0, 12)])
 def test_groups_of_zeroed_records_have_the_best_of_several_bounds(side: int, k: int) -> None:
-    law, grid = draws.hypergeometric(100, 10, 3), lattice.Grid(spacing_of(0.1), 25, 160)
+    law, grid = draws.hypergeometric(100, 10, 3), lattice.LossGrid(spacing_of(0.1), 25, 160)
     best, single = (
         laws.Displaced(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
     )
@@ -269,7 +269,7 @@ def test_groups_of_zeroed_records_are_not_below_an_enumeration(side: int) -> Non
         if side:
             here, there = there, here
         exact = integral(np.maximum(0.0, here - math.exp(0.5) * there), y)
-        grid = lattice.Grid(spacing_of(0.5), 30, 200)
+        grid = lattice.LossGrid(spacing_of(0.5), 30, 200)
         assert exact <= part.value(grid, 1, side) / 2**200 * (1 + 1e-6)
 
 
@@ -282,7 +282,7 @@ def test_mixtures_are_quadratures_on_both_sides(case: str, side: int) -> None:
         "group": (0.9, {1: 0.2, 2: 0.05, 3: 0.01}, {}),
         "truncated": (1.3, {2: 0.1}, {-1: 0.1}),
     }[case]
-    part = laws.Mixture(
+    part = laws.MixtureRound(
         {j: Fraction(w) for j, w in weights.items()}, Fraction(s) ** 2, {j: Fraction(w) for j, w in against.items()}
     )
     y = np.linspace(-14, 16, 2_000_001)
@@ -292,7 +292,7 @@ def test_mixtures_are_quadratures_on_both_sides(case: str, side: int) -> None:
     )
     if side:
         here, there = there, here
-    grid = lattice.Grid(spacing_of(0.05), 30, 200)
+    grid = lattice.LossGrid(spacing_of(0.05), 30, 200)
     for k in (0, 1, 2, 9, 30):
         exact = integral(np.maximum(0.0, here - math.exp(0.05 * k) * there), y)
         assert part.value(grid, k, side) / 2**200 == pytest.approx(exact, rel=1e-6, abs=1e-9)

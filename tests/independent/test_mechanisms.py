@@ -54,7 +54,7 @@ def test_mechanisms_are_proven(name: str) -> None:
 
 
 def test_points_of_a_profile_are_joined_by_chords() -> None:
-    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
+    grid = lattice.LossGrid(round(0.01 * 2**lattice.SPACING), 25, 160)
     part = laws.guarantees([(Fraction(1, 10), Fraction(1, 1000)), (Fraction(1), Fraction(1, 10**8))])
     low, high = math.exp(0.1), math.exp(1)
     for k in (1, 5, 30, 80, 120):
@@ -75,7 +75,7 @@ def test_an_order_that_only_one_table_has_does_not_count() -> None:
     two = laws.Renyi(Fraction(1, 100), Fraction(0), {Fraction(8): Fraction(1, 5), Fraction(9): Fraction(1)})
     assert two.plus(one, 3).table == {Fraction(8): Fraction(17, 10)}
     assert one.plus(laws.Renyi(Fraction(1, 50), Fraction(0)), 1).table == one.table
-    grid = lattice.Grid(round(0.1 * 2**lattice.SPACING), 25, 160)
+    grid = lattice.LossGrid(round(0.1 * 2**lattice.SPACING), 25, 160)
     rate = 0.5 + 0.2 + 8 * 0.01
     wanted = math.exp(7 * (rate - 2)) * 7**7 / 8**8
     assert one.plus(two, 1).value(grid, 20, 0) / 2**160 == pytest.approx(wanted, rel=1e-6)

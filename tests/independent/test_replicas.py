@@ -10,20 +10,22 @@ from fractions import Fraction
 import pytest
 
 from pyaccount.independent.lattice import NotCheckableError
-from pyaccount.independent.moments import Chain, Columns, Renewals
+from pyaccount.independent.moments import Chain, MovedColumns, Renewals
 
 Weighted = list[tuple[float, list[int]]]
 
 
-def equal(first: list[Fraction], square: Fraction, apart: int) -> Columns:
-    return Columns([first], square, apart, Fraction(0), equal=True)
+def equal(first: list[Fraction], square: Fraction, apart: int) -> MovedColumns:
+    return MovedColumns([first], square, apart, Fraction(0), equal=True)
 
 
-def listed_one_by_one(columns: list[list[Fraction]], square: Fraction, apart: int) -> Columns:
-    return Columns(columns, square, apart, Fraction(0), equal=False)
+def listed_one_by_one(columns: list[list[Fraction]], square: Fraction, apart: int) -> MovedColumns:
+    return MovedColumns(columns, square, apart, Fraction(0), equal=False)
 
 
-def bound(law: Renewals, columns: Columns, m: int, seconds: float = math.inf, *, up: bool = True) -> Fraction | None:
+def bound(
+    law: Renewals, columns: MovedColumns, m: int, seconds: float = math.inf, *, up: bool = True
+) -> Fraction | None:
     return Chain(law, columns, m, up=up, bits=56).moment(seconds, None)
 
 

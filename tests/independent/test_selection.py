@@ -41,9 +41,9 @@ def best(law: tuple[float, ...], order: tuple[int, ...], f: Any) -> list[float]:
 @pytest.mark.parametrize("kind", LAWS)
 def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
     numbers, f = LAWS[kind]
-    run = laws.Finite([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
-    part = combinators.Best([(run, 1)], Fraction(1, 10**9), kind, numbers)
-    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
+    run = laws.FiniteRound([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
+    part = combinators.BestRound([(run, 1)], Fraction(1, 10**9), kind, numbers)
+    grid = lattice.LossGrid(round(0.01 * 2**lattice.SPACING), 25, 160)
     for side, k in itertools.product((0, 1), (0, 30, 90)):
         laws_of_run = (P, Q) if side == 0 else (Q, P)
         alpha = math.exp(0.01 * k)
@@ -57,10 +57,10 @@ def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
 
 
 def test_one_run_is_that_run() -> None:
-    run = laws.Laplace(Fraction(1, 2))
+    run = laws.LaplaceRound(Fraction(1, 2))
     numbers = {"trials": Fraction(1), "probability": Fraction(999, 1000)}
-    part = combinators.Best([(run, 1)], Fraction(1, 10**9), "binomial", numbers)
-    grid = lattice.Grid(round(0.01 * 2**lattice.SPACING), 25, 160)
+    part = combinators.BestRound([(run, 1)], Fraction(1, 10**9), "binomial", numbers)
+    grid = lattice.LossGrid(round(0.01 * 2**lattice.SPACING), 25, 160)
     for k in (0, 20, 45):
         assert part.value(grid, k, 0) == pytest.approx(0.999 * run.value(grid, k, 0), rel=2e-3)
 

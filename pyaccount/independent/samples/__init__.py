@@ -13,18 +13,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..columns import column
-from ..form import Node, refused
+from ..form import FormPart, refused
 from .bins import Bins
-from .fresh import ClaimUnderTest, Tested, fresh
+from .fresh_test import ClaimUnderTest, Tested, fresh
 from .normals import source
 from .process import Process
 from .spaced import SpacedRun
 
 if TYPE_CHECKING:
-    from ..verdict import Limits
+    from ..verdict import ProofLimits
 
 
-def process_of(run: Node) -> Process:
+def _process_of(run: FormPart) -> Process:
     """Return what is sampled. Raises `NotCheckableError` for what these samples do not cover."""
     sampler, rounds, unit = run["sampler"], run["rounds"], 1 << 80
     if rounds > 20_000 or len(run["noise"]) > 1:
@@ -45,7 +45,7 @@ def process_of(run: Node) -> Process:
     return SpacedRun(rounds, b, p, sampler["start"] == "warm", coefficients, run["noise"][0])
 
 
-def tested(run: Node, epsilon: Fraction, delta: Fraction, limits: Limits) -> list[Tested]:
+def tested(run: FormPart, epsilon: Fraction, delta: Fraction, limits: ProofLimits) -> list[Tested]:
     """Return what became of the tests of both directions; the second is made only if the first is proven."""
     random_bytes = source(limits.seed)
-    return fresh(process_of(run), ClaimUnderTest(epsilon, delta, random_bytes, limits.seconds, limits.log), {})
+    return fresh(_process_of(run), ClaimUnderTest(epsilon, delta, random_bytes, limits.seconds, limits.log), {})

@@ -136,7 +136,7 @@ class Added:
         return draw
 
 
-def tables_of(process: Process, m: int, tables: Tables) -> TupleSource | None:
+def _tables_of(process: Process, m: int, tables: Tables) -> TupleSource | None:
     """Return the tables of m replicas, or None if they are too large."""
     if not 2 <= m <= MOST_REPLICAS or process.size(m) > MOST_NUMBERS:
         return None
@@ -153,7 +153,7 @@ def removed(process: Process, question: ClaimUnderTest, deadline: float, tables:
         began = time.process_time()
         if began + took * 1.5 * process.size(m) / process.size(m - 1) > deadline:
             break
-        tuples = tables_of(process, m, tables)
+        tuples = _tables_of(process, m, tables)
         if tuples is None:
             break
         took, found = time.process_time() - began, Removed(process, tuples, question.epsilon)
