@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise, takewhile
@@ -101,4 +100,4 @@ def tree(matrix: FormPart, rounds: int, apart: int, most: int) -> Fraction:
     every, most = matrix["every"], min(most, -(-rounds // apart))
     if every > rounds or (most > 1 and every > apart):
         raise refused("a tree in which a record takes part several times, or that restarts after the end of the run")
-    return Fraction(most * (1 if matrix["normalised"] == "yes" else math.floor(math.log2(every)) + 1))
+    return Fraction(most * (1 if matrix["normalised"] == "yes" else every.bit_length()))

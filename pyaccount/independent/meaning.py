@@ -31,6 +31,8 @@ from .moments import Correlated, Renewals, SecretRound, columns_of
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
 MOST_KINDS, MOST_ROUNDS = 1000, 100_000
+#: Samplers for which the number of records matters.
+SIZED = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww", "truncated-poisson", "truncated-spaced")
 
 
 def chance(probability: Fraction | FormPart) -> Fraction:
@@ -83,6 +85,9 @@ class FormRounds:
             return BestRound(rounds, self.small, node["runs"]["kind"], law)
         if self.group != 1:
             raise refused("groups with a run on a sample")
+        kinds = {part["kind"] for part in parts_of(node["of"])}
+        if node["draws"] == "records" and kinds & {*SIZED}:
+            raise refused("batches of a fixed size, or truncated ones, of a sample that has a random number of records")
         q, alone = chance(node["probability"]), node["draws"] == "records" and not self.replaced
         if alone and self.zeroed and any(map(_shows_draws, parts_of(node["of"]))):
             raise refused("runs that show which records of a sample were drawn")

@@ -137,6 +137,8 @@ class MovedColumns:
 def columns_of(matrix: FormPart, rounds: int, square: Fraction, apart: int, also: Fraction) -> MovedColumns:
     """Return the columns of a Toeplitz matrix, or of one whose entries lie beside the form (`entries`, by columns)."""
     if "entries" in matrix:
+        if len(matrix["entries"]) != rounds:
+            raise refused("a matrix with more columns than rounds, or fewer")
         return MovedColumns(matrix["entries"], square, apart, also, equal=False)
     entries, norm = column(matrix, rounds)
     return MovedColumns([entries], square / norm, apart, also, equal=True)

@@ -243,6 +243,9 @@ def test_a_matrix_from_a_file_lies_beside(tmp_path: Path) -> None:
 
     assert verdict(exact * 15) == "proven"
     assert verdict(exact * 0.95) == "consistent"
+    # It must have a column for each round.
+    shorter = form(node | {"rounds": "3"}, "zero-out")
+    assert check(claim_of(claim(shorter, 1.5, 0.9)), ProofLimits(4.0), tmp_path)["verdict"] == "not checkable"
     np.save(tmp_path / "matrix.npy", matrix * 0.9)
     assert verdict(exact * 15) == "not checkable"
 

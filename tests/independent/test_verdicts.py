@@ -167,6 +167,7 @@ def test_a_run_that_shows_which_records_were_drawn_is_not_hidden_by_a_sample(pla
     node, adjacency = REFUSED[place]
     sample = {"draws": "records", "kind": "sample", "of": node, "probability": "0.1"}
     assert judged(form(sample, adjacency), 20, 0.1)["verdict"] == "not checkable"
+    assert judged(form(sample, "add-remove"), 20, 0.1)["verdict"] == "not checkable"
     assert judged(form(sample | {"draws": "clients"}, adjacency), 20, 0.1)["verdict"] in ("proven", "consistent")
 
 
