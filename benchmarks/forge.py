@@ -151,7 +151,7 @@ def _mechanism(node: Node) -> dict[str, Any]:
         return {"kind": "exponential", "epsilon": float(node["epsilon"])}
     if kind == "noisy-max":
         return {"kind": "report-noisy-max", "epsilon": float(node["epsilon"]), "noise": node["noise"]}
-    if node.get("steps", 1) != 1 or node.get("exception"):
+    if node.get("steps", 1) != 1 or node.get("exception") or kind not in ("gdp", "zcdp", "guarantees", "renyi"):
         raise NoDocumentError
     if kind == "gdp":
         return {"kind": "stated", "mu": float(node["mu"])}
