@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyaccount import load
+from pyaccount.plan.protection import Protection
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
@@ -66,7 +67,7 @@ def ours(kind: str, records: int, rounds: int) -> Iterator[Any]:
             "noise": {"multiplier": 1},
         }
     )
-    batches = batches_of(document, document.bodies[0], RunKey(bytes(32)))
+    batches = batches_of(Protection.of(document).runs()[0], RunKey(bytes(32)))
     return (batches.batch(t).indices for t in range(rounds + 1))
 
 

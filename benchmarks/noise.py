@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import pyaccount
+from pyaccount.plan.protection import Protection
 from pyaccount.training.key import RunKey
 from pyaccount.training.noise import NoiseStream, noise_of
 
@@ -43,7 +44,7 @@ def stream_of(matrix: dict[str, Any], numbers: int) -> NoiseStream:
             "noise": {"multiplier": 1.0},
         }
     )
-    noise = noise_of(document, document.bodies[0], RunKey(bytes(32)), phase=0, clip_norm=1.0)
+    noise = noise_of(Protection.of(document).runs()[0], RunKey(bytes(32)), phase=0, clip_norm=1.0)
     return noise.stream({"w": (numbers,)})
 
 

@@ -94,7 +94,7 @@ def estimated_error(document: dict[str, Any]) -> float:
     plan = pyaccount.compile(document)
     sigma = forecast(plan, RunOptions()).noise_multiplier
     assert sigma is not None
-    return sigma * sigma * strategy(plan.document, plan.document.bodies[0]).error.mean_square
+    return sigma * sigma * strategy(plan.theorems[0]).error.mean_square
 
 
 def certified(row: str, epsilon: float) -> pyaccount.Certificate:

@@ -196,6 +196,13 @@ class PyaccountError(Exception):
     slug: ClassVar[str]
 
 
+def problem(
+    slug: str, path: Path, message: str, *, allowed: str | None = None, suggestion: str | None = None
+) -> Problem:
+    """Return a problem at a path of a document, whose place there is filled in later."""
+    return Problem(slug, message, path, allowed=allowed, suggestion=suggestion)
+
+
 class DocumentError(PyaccountError, ValueError):
     """The document is wrong. `problems` contains everything that is wrong with it, in the order of the text.
 

@@ -192,7 +192,7 @@ SIMULATIONS: dict[str, Callable[[Any, random.Random], Raster]] = {
 
 
 def simulated(name: str) -> Raster:
-    (body,) = document(name).bodies
+    body = document(name).run
     return SIMULATIONS[body.sampler.kind](body, random.Random(SEED))
 
 

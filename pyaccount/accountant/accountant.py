@@ -399,7 +399,7 @@ class Accountant:
         """Return the given δ or the budget's; a given δ may be 0 if every release has a bounded loss."""
         if delta is None:
             return self._delta
-        pure = delta == 0 and (self._steps == 0 or all(body.noise.bounded_loss for body in self._now().bodies))
+        pure = delta == 0 and (self._steps == 0 or all(phase.bounded_loss for phase in self._now().phases))
         return _number_in("delta", delta, DELTA_OR_ZERO if pure else DELTA)
 
     def _now(self) -> Document:

@@ -152,7 +152,7 @@ def body_of(document: Document) -> dict[str, Any]:
 
     Raises `DocumentError` if rounds depend on one another.
     """
-    (body,) = document.bodies
+    body = document.run
     if document.blank not in (None, ("privacy", "epsilon")):
         message = "what was released has no blanks"
         raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
@@ -185,7 +185,7 @@ def reread(head: dict[str, Any], phases: object, source: str) -> OpenLedger:
             read = body_of(rounds)
         except DocumentError as error:
             raise StateError(f"{source}: document.phases[{index}]: {error}") from error
-        length = rounds.bodies[0].training.iterations
+        length = rounds.run.training.iterations
         assert length != SOLVE  # `body_of` refuses blanks
         if lasting(read, length) != phase:
             raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")

@@ -27,13 +27,14 @@ from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.protection import Protection, of_run
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.reading.foreign import from_value
 from pyaccount.reading.nodes import Place, Table
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path
+    from pyaccount.plan.protection import Case, RunCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,18 @@ class Planned:
     def covers(self, steps: int) -> int:
         """Return the length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
-        for index, body in enumerate(self.document.bodies):
-            iterations = number(body.training.iterations)
+        for index, case in enumerate(Protection.of(self.document).cases()):
+            body = case.node
+            iterations = number(body.rounds)
             runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
                 # Whole runs and a part of one are two phases; the document may not have room for both.
                 full = runs > 0 and index + 2 not in PHASES
-                return done + runs * iterations + (0 if not rest else iterations if full else _expressible(body, rest))
+                return (
+                    done
+                    + runs * iterations
+                    + (0 if not rest else iterations if full else _expressible(of_run(case), rest))
+                )
             done += body.count * iterations
         return done
 
@@ -78,10 +84,10 @@ class Planned:
         mapping["name"] = mapping["name"][: int(NAME_LENGTH.maximum) - len(suffix)] + suffix
         kept: list[dict[str, Any]] = []
         left = covered
-        for body in self.document.bodies:
-            stated = mapping["phases"][body.path[1]] if body.path else _body_of(mapping)
-            stated = with_own_noise(stated, body)
-            left -= _keep(self.document, body, stated, left, kept)
+        for case in Protection.of(self.document).cases():
+            path = case.node.path
+            stated = with_own_noise(mapping["phases"][path[1]] if path else _body_of(mapping), case.node)
+            left -= _keep(case, stated, left, kept)
             if left == 0:
                 break
         for key in _body_of(mapping):
@@ -137,13 +143,13 @@ def planned(document: Document) -> Planned:
     if plan.sampled and document.accounting.seed is None:
         # A sampled test that is repeated with new seeds until it passes proves nothing: each document has one seed.
         document = seeded(document)
-    length = sum(body.count * number(body.training.iterations) for body in document.bodies)
+    length = sum(phase.count * number(phase.rounds) for phase in document.phases)
     return Planned(document, length, plan.sampled, tuple(_contents_of(document).values()))
 
 
 def _contents_of(document: Document) -> dict[Path, str]:
     """Return the hash of what each file holds that the document names, in order. Raises `DocumentError`."""
-    return {path: sha256 for body in document.every_body() for path, sha256 in contents_of(document, body).items()}
+    return {path: sha256 for case in Protection.of(document).runs() for path, sha256 in contents_of(case).items()}
 
 
 def seeded(document: Document) -> Document:
@@ -171,40 +177,40 @@ def _first(schedule: Any, rounds: int) -> Any:
     return schedule | {"rounds": rounds} if "file" in schedule else schedule
 
 
-def _expressible(body: Body, rounds: int) -> int:
+def _expressible(case: RunCase, rounds: int) -> int:
     """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
-    if matrix_plan(body).from_file:
-        return number(body.training.iterations)
-    return sampler_plan(body).shortest_run(body, rounds)
+    if matrix_plan(case).from_file:
+        return number(case.node.training.iterations)
+    return sampler_plan(case).shortest_run(rounds)
 
 
-def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
-    """Add the body's share of the next `left` rounds to `kept`: whole runs, then part of one.
+def _keep(case: Case, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
+    """Add a phase's share of the next `left` rounds to `kept`: whole runs, then part of one.
 
     Return its number of rounds.
     """
-    iterations = number(body.training.iterations)
+    iterations = number(case.node.rounds)
     runs, rest = divmod(left, iterations)
-    if runs >= body.count:
+    if runs >= case.node.count:
         kept.append(stated)
-        return body.count * iterations
+        return case.node.count * iterations
     if runs:
         kept.append({**{key: value for key, value in stated.items() if key != "count"}, "count": runs})
     if rest:
-        kept.append(_cut(document, body, stated, rest))
+        kept.append(_cut(of_run(case), stated, rest))
     return left
 
 
-def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
+def _cut(case: RunCase, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Return the first rounds of one run of a body."""
     # The leading block is cut from the matrix for the whole run's workload, which has more learning rates than these
     # rounds.
     cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix", "workload")})
     cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds
-    cut["sampler"] |= sampler_plan(body).cut(body, rounds)
+    cut["sampler"] |= sampler_plan(case).cut(rounds)
     for section, key in _SCHEDULED:
         value = cut[section].get(key)
         if isinstance(value, dict) and "schedule" in value:
             cut[section][key] = value | {"schedule": _first(value["schedule"], rounds)}
-    return cut | matrix_plan(body).leading_block(strategy(document, body), body, cut["noise"], rounds)
+    return cut | matrix_plan(case).leading_block(strategy(case), cut["noise"], rounds)

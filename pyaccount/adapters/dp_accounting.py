@@ -27,7 +27,6 @@ from pyaccount.adapters.dp_accounting_mixtures import of_mixture
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.ranges import (
     COUNT,
     DATASET_SIZE,
@@ -38,14 +37,16 @@ from pyaccount.document.ranges import (
     TREE_ROUNDS,
 )
 from pyaccount.document.releases import effective
+from pyaccount.document.tree import Combined, TrainingRun
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
-from pyaccount.plan.scheduled_rounds import bodies_of_kinds
+from pyaccount.plan.protection import Protection
+from pyaccount.plan.scheduled_rounds import runs_of_kinds
 from pyaccount.reading.nodes import DEEPEST
 from pyaccount.reading.range import Range
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
     from pyaccount.errors import Problem
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
@@ -103,7 +104,7 @@ def to_event(source: Source) -> Any:
     except ImportError as error:
         raise MissingExtraError.of("dp-accounting", "event trees are objects of that package") from error
     described = load(source)
-    problems = [problem for body in described.bodies for problem in _without_event(described, body)]
+    problems = [problem for phase in described.phases for problem in _without_event(described, phase)]
     if described.privacy.group_size != 1:
         message = "events are about one record, and dp_accounting's accountants have no groups"
         problems.append(described.problem("no-equivalent", ("privacy", "group_size"), message, allowed="1"))
@@ -111,8 +112,8 @@ def to_event(source: Source) -> Any:
         raise DocumentError(problems)
     kinds = [
         kind
-        for body in described.bodies
-        for kind in (bodies_of_kinds(described, body) if body.schedules() else (body,))
+        for case in Protection.of(described).runs()
+        for kind in (runs_of_kinds(case) if case.node.schedules() else (case.node,))
     ]
     events = [_event(dp_accounting, body) for body in kinds]
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
@@ -304,36 +305,36 @@ def _parts(event: object, path: Path) -> Sequence[object]:
 _EVENTS = ("poisson", "fixed-size", "with-replacement", "none")
 
 
-def _without_event(described: Document, body: Body) -> list[Problem]:
-    """Return a problem for each part of a body that no event describes."""
-    problems = []
-    if body.matrix.kind != "identity":
-        message = "events describe independent rounds, and a matrix makes rounds depend on one another"
-        problems.append(described.problem("no-equivalent", body.at("matrix"), message, allowed="identity"))
-    if body.sampler.kind not in _EVENTS:
-        message = f"no event describes {body.sampler.kind} sampling; events describe {', '.join(_EVENTS)}"
-        problems.append(
-            described.problem(
-                "no-equivalent",
-                body.at("sampler", "kind"),
-                message,
-                allowed="poisson, fixed-size, with-replacement, none",
-            )
-        )
-    if body.own_probabilities is not None:
-        message = (
-            "an event has one sampling probability for all records: write the largest one as a number, which is a bound"
-        )
-        stated = body.at("training", "sampling_probability")
-        problems.append(described.problem("no-equivalent", stated, message, allowed="one number"))
-    if isinstance(body.noise, MechanismKind):
+def _without_event(described: Document, run: Node) -> list[Problem]:
+    """Return a problem for each part of a phase that no event describes."""
+    problems: list[Problem] = []
+    if not isinstance(run, TrainingRun):
         message = (
             "no event is written for a mechanism in place of training, for phases on a sample, or for disjoint parts: events of "
             "the first two can be read"
         )
-        place = body.at(body.within_key if body.inner else "mechanism")
+        place = run.at(run.list_key if isinstance(run, Combined) else run.key)
         return [described.problem("no-equivalent", place, message, allowed="training, sampler and noise")]
-    if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
+    if run.matrix.kind != "identity":
+        message = "events describe independent rounds, and a matrix makes rounds depend on one another"
+        problems.append(described.problem("no-equivalent", run.at("matrix"), message, allowed="identity"))
+    if run.sampler.kind not in _EVENTS:
+        message = f"no event describes {run.sampler.kind} sampling; events describe {', '.join(_EVENTS)}"
+        problems.append(
+            described.problem(
+                "no-equivalent",
+                run.at("sampler", "kind"),
+                message,
+                allowed="poisson, fixed-size, with-replacement, none",
+            )
+        )
+    if run.own_probabilities is not None:
+        message = (
+            "an event has one sampling probability for all records: write the largest one as a number, which is a bound"
+        )
+        stated = run.at("training", "sampling_probability")
+        problems.append(described.problem("no-equivalent", stated, message, allowed="one number"))
+    if run.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (
             "several draws in a round are a MixtureOfGaussiansDpEvent, which does not describe a record that is replaced by "
             "another one"
@@ -342,37 +343,37 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
         problems.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
     path = described.blank
     # The factor of all phases is reported once, with the first of them.
-    shared = path == ("noise", "scale") and body is described.bodies[0]
-    if path is not None and path[0] != "privacy" and (path[: len(body.path)] == body.path or shared):
+    shared = path == ("noise", "scale") and run is described.phases[0]
+    if path is not None and path[0] != "privacy" and (path[: len(run.path)] == run.path or shared):
         message = "an event cannot have blanks: certify the document first"
         problems.append(described.problem("unfilled-blank", path, message, allowed="a value"))
     return problems
 
 
-def _event(library: Any, body: Body) -> Any:
-    """Return the event of a body for which `_without_event` found no problem."""
+def _event(library: Any, run: TrainingRun) -> Any:
+    """Return the event of a run for which `_without_event` found no problem."""
     # Several releases of one batch are one Gaussian release with the effective multiplier, of which this is a lower bound.
-    sigma = effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])[0]
-    rounds = body.count * int(body.training.iterations)
-    event = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
-    if body.sampler.kind == "none":
+    sigma = effective([number(run.noise.multiplier), *(release.multiplier for release in run.noise.also)])[0]
+    rounds = run.count * int(run.training.iterations)
+    event = library.LaplaceDpEvent(sigma) if run.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
+    if run.sampler.kind == "none":
         # Only the rounds in which a record takes part depend on it.
-        rounds = body.count * body.participations()
-    elif body.draws_per_iteration() > 1:
+        rounds = run.count * run.participations()
+    elif run.draws_per_iteration() > 1:
         event = library.dp_event.MixtureOfGaussiansDpEvent(
-            sigma, *_law(body.draws_per_iteration(), body.sampling_probability())
+            sigma, *_law(run.draws_per_iteration(), run.sampling_probability())
         )
-    elif body.sampler.kind == "poisson":
-        rate, limit = body.sampling_probability(), body.truncation()
+    elif run.sampler.kind == "poisson":
+        rate, limit = run.sampling_probability(), run.truncation()
         event = (
             library.PoissonSampledDpEvent(rate, event)
             if limit is None
-            else library.TruncatedSubsampledGaussianDpEvent(body.training.dataset_size, rate, limit, sigma)
+            else library.TruncatedSubsampledGaussianDpEvent(run.training.dataset_size, rate, limit, sigma)
         )
     else:
-        replaced = body.sampler.kind == "with-replacement"
+        replaced = run.sampler.kind == "with-replacement"
         sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
-        event = sampled(body.training.dataset_size, body.batch_size(), event)
+        event = sampled(run.training.dataset_size, run.batch_size(), event)
     return event if rounds == 1 else library.SelfComposedDpEvent(event, rounds)
 
 

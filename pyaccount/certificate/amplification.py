@@ -11,6 +11,7 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.saving import certificate_text, contradictions, save
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.amplification import compile_amplification
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import shortest, up
 
@@ -52,7 +53,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
             f"{up(first.amplified_delta)})-differentially private, provided that the assumptions listed hold."
         ),
         eta=eta,
-        distinct_records=sampler_plan(document.body).distinct_records(document.body),
+        distinct_records=sampler_plan(Protection.of_draw(document)).distinct_records(),
         effects=[
             EffectRecord(
                 epsilon=effect.epsilon,

@@ -11,13 +11,14 @@ from pyaccount.document.loading import load
 from pyaccount.document.schedules import ScheduleFile
 from pyaccount.errors import CertificateError, path_text
 from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.schedule_values import values_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import PhaseRecord
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
 
 
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:
@@ -41,10 +42,13 @@ def claimed_document(certificate: Certificate, wanted: str, asked: Document | No
     if document.blank is not None:
         stated = f"it does not state the value of {path_text(document.blank)}"
         raise CertificateError(f"there is no {wanted} of this certificate: {stated}")
-    for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
-        _same_schedules(document, body, phase, wanted)
-        if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
-            file = getattr(body.matrix, "file", None)
+    records = {one.path: phase for one, phase in zip(document.phases, certificate.data.phases, strict=True)}
+    for case in Protection.of(document).runs():
+        if (phase := records.get(case.node.path)) is None:
+            continue
+        _same_schedules(case, phase, wanted)
+        if matrix_plan(case).from_file and strategy(case).fingerprint != phase.matrix.sha256:
+            file = getattr(case.node.matrix, "file", None)
             raise CertificateError(
                 f"there is no {wanted} of this certificate: the file {file} holds another matrix than the "
                 f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
@@ -52,12 +56,12 @@ def claimed_document(certificate: Certificate, wanted: str, asked: Document | No
     return unseeded(document) if asked.blank is not None or asked.choices else document
 
 
-def _same_schedules(document: Document, body: Body, phase: PhaseRecord, wanted: str) -> None:
+def _same_schedules(case: RunCase, phase: PhaseRecord, wanted: str) -> None:
     """Raise `CertificateError` if the file of a schedule holds other values than the certified ones."""
     certified = {one.of: one.sha256 for one in phase.schedules or ()}
-    for path, scheduled in body.schedules().items():
-        stated = certified.get(called(body, path))
-        if isinstance(scheduled.schedule, ScheduleFile) and values_of(document, body, path).sha256 != stated:
+    for path, scheduled in case.node.schedules().items():
+        stated = certified.get(called(path))
+        if isinstance(scheduled.schedule, ScheduleFile) and values_of(case, path).sha256 != stated:
             raise CertificateError(
                 f"there is no {wanted} of this certificate: the file {scheduled.schedule.file} holds another schedule than the "
                 f"certified one, whose values have the sha256 {stated}"

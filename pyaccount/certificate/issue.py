@@ -31,15 +31,16 @@ from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import only_training, statement, unit_of
 from pyaccount.document.epochs import epochs_of
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.releases import effective
+from pyaccount.document.tree import Combined, TrainingRun
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number
 from pyaccount.plan.contrast import contrast_words
+from pyaccount.plan.conventions import conventions
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.noises import conventions, noise_plan
 from pyaccount.plan.normal_form import normal_form
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
 from pyaccount.plan.workload import workload_of
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import RiskRecord
     from pyaccount.certificate.numbers import CertificateNumbers
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.own_probabilities import OwnProbabilities
+    from pyaccount.document.tree import Node
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.plan.matrices import Strategy
-    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.protection import Protection
+    from pyaccount.plan.theorem import Reduction
 
 #: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
 #: a file.
@@ -76,7 +78,9 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     document, asked = evidence.document, plan.asked or plan.document
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
-    noises = {constant_multiplier(document, body) for body in document.bodies}
+    theorems = evidence.instance.theorems
+    phases = [_phase(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)]
+    noises = {phase.noise_multiplier for phase in phases}
     reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
     assumptions = [*joint_assumptions(document), *_assumptions(document, worded)]
     if numbers.guarantee.kind == "verified" and numbers.evidence.sampling is not None:
@@ -89,7 +93,6 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         unit=unit_of(document),
     )
     form = normal_form(evidence.instance)
-    phases = [_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)]
     made = CertificateModel(
         pyaccount=1,
         kind="certificate",
@@ -112,16 +115,16 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         solved=numbers.solved,
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
-        noise_convention=conventions(document),
+        noise_convention=conventions(theorems[0].asked),
         phases=phases,
         directions=numbers.directions,
         profile=numbers.profile,
-        utility=_utility(document),
+        utility=_utility(document, theorems[0].asked),
         assumptions=assumptions,
         reductions=reductions,
         evidence=numbers.evidence,
         unamplified=Contrast(
-            description=contrast_words(document),
+            description=contrast_words(theorems),
             epsilon=_finite(evidence.unamplified.upper),
             delta=evidence.unamplified.question.delta or 0.0,
         ),
@@ -178,7 +181,7 @@ def _claim(document: Document) -> tuple[float, float] | None:
 
 def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[str]:
     """Return each assumption of the run once; one that not all phases share begins with the names of its phases."""
-    names = {body.path: body.name or path_text(body.path) for body in document.bodies}
+    names = {phase.path: phase.name or path_text(phase.path) for phase in document.phases}
     holders: dict[str, dict[str, None]] = {}
     for reduction in reductions:
         for text in reduction.assumptions:
@@ -187,9 +190,57 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
     return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 
 
-def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
-    plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
-    sigma, one_rate = constant_multiplier(document, body), body.has_one_rate
+def _phase(node: Node, document: Document, asked: Node, protection: Protection) -> PhaseRecord:
+    if isinstance(node, TrainingRun):
+        assert isinstance(asked, TrainingRun)
+        return _run(RunCase(protection, node), asked)
+    rate = None if node.draw is None or node.own_probabilities is not None else node.draw.probability
+    return PhaseRecord(
+        name=node.name,
+        sampler=node.sampler_kind,
+        chosen=None,
+        iterations=1,
+        epochs=None,
+        count=node.count,
+        noise_multiplier=None,
+        mechanism=_mechanism(node, document),
+        schedules=None,
+        also=None,
+        effective_noise_multiplier=None,
+        sampling_probability=rate,
+        probabilities=_probabilities(node.own_probabilities),
+        draws_per_iteration=None,
+        participation_rate=rate,
+        expected_batch_size=None,
+        distinct_records=None,
+        noise=None,
+        matrix=NO_MATRIX,
+    )
+
+
+#: The matrix of a phase without training.
+NO_MATRIX = MatrixRecord(
+    kind="identity",
+    bands=1,
+    inverse_bands=None,
+    column_norm=1.0,
+    normalization=None,
+    coefficients=None,
+    inverse_coefficients=None,
+    entries=None,
+    size=None,
+    rows=None,
+    estimation=None,
+    restart_every=None,
+    buffers=None,
+    sha256=None,
+)
+
+
+def _run(case: RunCase, asked: TrainingRun) -> PhaseRecord:
+    body = case.node
+    plan, draws, also = sampler_plan(case), body.draws_per_iteration(), body.noise.also
+    sigma, one_rate = constant_multiplier(case), body.has_one_rate
     # With a matrix, no single release is as private as all of a batch together.
     joined = (
         []
@@ -204,53 +255,52 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=sigma,
-        mechanism=_mechanism(document, body),
-        schedules=schedule_records(document, body),
+        mechanism=None,
+        schedules=schedule_records(case),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
         effective_noise_multiplier=effective(joined)[0] if joined else None,
         sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
-        probabilities=_probabilities(body),
+        probabilities=_probabilities(body.own_probabilities),
         draws_per_iteration=None if draws == 1 else draws,
         participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
         expected_batch_size=body.expected_batch_size(),
-        distinct_records=plan.distinct_records(body) if one_rate else None,
-        noise=None if isinstance(body.noise, MechanismKind) else body.noise.kind,
-        matrix=matrix_record(body, strategy(document, body), asked),
+        distinct_records=plan.distinct_records() if one_rate else None,
+        noise=body.noise.kind,
+        matrix=matrix_record(case, asked),
     )
 
 
-def _probabilities(body: Body) -> ProbabilitiesRecord | None:
+def _probabilities(own: OwnProbabilities | None) -> ProbabilitiesRecord | None:
     """Return the probabilities of single records; None if all of them are drawn with the same one."""
-    own = body.own_probabilities
     if own is None:
         return None
     return ProbabilitiesRecord(
-        largest=body.sampling_probability(),
+        largest=own.largest() or 0.0,
         strata={stratum.name: stratum.probability for stratum in own.named()} or None,
     )
 
 
-def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
-    """Return the mechanism of a body as its document states it; None if it has none."""
-    if not isinstance(body.noise, MechanismKind):
-        return None
+def _mechanism(node: Node, document: Document) -> MechanismRecord:
+    """Return what a node without training of its own releases, as its document states it."""
     stated: Any = document.to_mapping()
-    for part in body.path:
+    for part in node.path:
         stated = stated[part]
-    keys = {body.within_key: stated[body.within_key]} if body.inner else dict(stated["mechanism"])
+    keys = (
+        {key: stated[key] for key in (node.key, node.list_key)}
+        if isinstance(node, Combined)
+        else dict(stated["mechanism"])
+    )
     keys.pop("kind", None)
-    if body.draws_groups:
+    if node.draw is not None and node.draw.clients:
         keys["draws"] = stated["sampler"]["draws"]
-    if document.shared_noise is not None and any(one.stated_noise is not None for one in body.within()):
+    if document.shared_noise is not None and any(one.stated_noise is not None for one in node.runs()):
         keys["noise"] = {"scale": document.shared_noise.scale}
-    if body.select is not None:
-        return MechanismRecord(kind="select", stated={"select": stated["select"], **keys})
-    return MechanismRecord(kind=body.noise.kind, stated=keys)
+    return MechanismRecord(kind=node.released_kind, stated=keys)
 
 
-def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
-    """Return what is stated about C: enough to train with it. `asked` is the body before a matrix was searched for."""
-    stated = asked.matrix if asked.matrix.searched else body.matrix
+def matrix_record(case: RunCase, asked: TrainingRun) -> MatrixRecord:
+    """Return what is stated about C: enough to train with it. `asked` is the phase before a matrix was searched for."""
+    stated, built = asked.matrix if asked.matrix.searched else case.node.matrix, strategy(case)
     kind = stated.kind if isinstance(stated.kind, str) else "choose"
     listed: list[float] | None = None
     short = built.inverse is None or built.iterations <= MOST_COEFFICIENTS
@@ -264,7 +314,7 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
     return MatrixRecord(
         kind=kind,
         bands=built.bands,
-        inverse_bands=matrix_plan(body).inverse_bands(body),
+        inverse_bands=matrix_plan(case).inverse_bands(),
         column_norm=built.column_norm,
         normalization=None if independent else built.normalization,
         coefficients=None if independent else listed,
@@ -281,7 +331,7 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
     )
 
 
-def _epochs(body: Body) -> float | None:
+def _epochs(body: TrainingRun) -> float | None:
     """Return how many epochs the iterations of a body are; None unless its document counts in epochs."""
     length = None if body.epochs is None else body.epoch()
     if length is None:
@@ -289,23 +339,24 @@ def _epochs(body: Body) -> float | None:
     return epochs_of(number(body.training.iterations), length)
 
 
-def _utility(document: Document) -> Utility | None:
+def _utility(document: Document, protection: Protection) -> Utility | None:
     """Return σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: for prefix sums and a workload."""
-    if len(document.bodies) != 1 or document.bodies[0].count != 1:
+    run = document.phases[0]
+    if len(document.phases) != 1 or run.count != 1 or not isinstance(run, TrainingRun):
         return None
-    body = document.bodies[0]
-    if isinstance(body.noise, MechanismKind) or not noise_plan(body).sums_have_error:
+    if not run.noise.sums_have_error:
         return None
-    noises = multipliers_of(document, body)
+    case = RunCase(protection, run)
+    noises = multipliers_of(case)
     if noises is not None:
         return _scheduled_utility(noises)
-    sigma, error = number(body.noise.multiplier), strategy(document, body).error
+    sigma, error = number(case.node.noise.multiplier), strategy(case).error
     mse = sigma * sigma * error.mean_square
     return Utility(
         prefix_sum_mse=mse,
         prefix_sum_rmse=math.sqrt(mse),
         max_error=sigma * math.sqrt(error.max_square),
-        workload=workload_utility(document, body, sigma),
+        workload=workload_utility(case, sigma),
     )
 
 
@@ -323,14 +374,14 @@ def _scheduled_utility(noises: NDArray[np.float64]) -> Utility:
     return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=most, workload=None)
 
 
-def workload_utility(document: Document, body: Body, sigma: float) -> WorkloadUtility | None:
+def workload_utility(case: RunCase, sigma: float) -> WorkloadUtility | None:
     """Return the errors of `_utility` under the workload of a body, for noise multiplier σ; None if it has none."""
-    if body.workload is None:
+    if case.node.workload is None:
         return None
-    error = workload_error(document, body)
+    error = workload_error(case)
     mse = sigma * sigma * error.mean_square
     return WorkloadUtility(
-        what=workload_of(body).words,
+        what=workload_of(case.node).words,
         mse=mse,
         rmse=math.sqrt(mse),
         max_error=sigma * math.sqrt(error.max_square),

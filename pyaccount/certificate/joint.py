@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.model import ComposedRecord
+from pyaccount.document.tree import Parts
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -30,7 +31,7 @@ def joint_assumptions(document: Document) -> list[str]:
     """Return what is assumed of the documents that a joint document was made from; empty for other documents."""
     if not document.composed_from:
         return []
-    part = PART if any(body.disjoint for body in document.bodies) else ""
+    part = PART if any(isinstance(phase, Parts) for phase in document.phases) else ""
     return [FIXED, SAME_DATA.format(part=part), AS_CERTIFIED]
 
 

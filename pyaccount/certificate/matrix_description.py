@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.evidence import ConsideredRecord, SearchedRecord
-from pyaccount.certificate.issue import matrix_record, workload_utility
+from pyaccount.certificate.issue import NO_MATRIX, matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
 from pyaccount.certificate.model import MatrixRecord, WorkloadUtility
 from pyaccount.certificate.numbers import considered, searched
@@ -15,17 +15,20 @@ from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.record import Finite, OutputRecord, Record
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.document.tree import TrainingRun
 from pyaccount.errors import DocumentError
 from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.matrices.identity import INDEPENDENT
+from pyaccount.plan.protection import Protection, RunCase
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
     from pyaccount.errors import Problem
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.protection import Case, RunCase
 
 
 #: The most coefficients that the page shows; the JSON has all of them.
@@ -92,7 +95,7 @@ def matrix_description(plan: CompiledDocument) -> MatrixDescription:
     Raises `DocumentError` if the number of rounds is the blank, and for the same reasons as `strategy`.
     """
     document, asked = plan.document, plan.asked or plan.document
-    unknown = [_unknown(document, body) for body in document.bodies if body.training.iterations == "solve"]
+    unknown = [_unknown(case) for case in Protection.of(document).cases() if case.node.rounds == "solve"]
     if unknown:
         raise DocumentError(unknown)
     return MatrixDescription(
@@ -100,7 +103,10 @@ def matrix_description(plan: CompiledDocument) -> MatrixDescription:
         kind="matrix",
         name=asked.name,
         workload="prefix-sums",
-        phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
+        phases=[
+            _phase(one, Protection.of(document), phase)
+            for one, phase in zip(document.phases, asked.phases, strict=True)
+        ],
         considered=considered(plan),
         searched=searched(plan),
         document=asked.to_mapping(),
@@ -109,22 +115,33 @@ def matrix_description(plan: CompiledDocument) -> MatrixDescription:
     )
 
 
-def _unknown(document: Document, body: Body) -> Problem:
+def _unknown(case: Case) -> Problem:
     message = "the matrix has a row for each iteration, and how many there are is what is solved for"
     allowed = "a number; or certify the document, whose certificate states the matrix"
-    return document.problem("contradiction", body.at("training", "iterations"), message, allowed=allowed)
+    return case.asked.problem("contradiction", case.node.at("training", "iterations"), message, allowed=allowed)
 
 
-def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
-    built = strategy(document, body)
+def _phase(node: Node, protection: Protection, asked: Node) -> PhaseMatrix:
+    if not isinstance(node, TrainingRun) or not isinstance(asked, TrainingRun):
+        return PhaseMatrix(
+            name=node.name,
+            iterations=1,
+            matrix=NO_MATRIX,
+            mean_square_error=1.0,
+            max_square_error=1.0,
+            workload=None,
+            generation=INDEPENDENT,
+        )
+    case = RunCase(protection, node)
+    built = strategy(case)
     return PhaseMatrix(
-        name=body.name,
-        iterations=number(body.training.iterations),
-        matrix=matrix_record(body, built, asked),
+        name=case.node.name,
+        iterations=number(case.node.training.iterations),
+        matrix=matrix_record(case, asked),
         mean_square_error=built.error.mean_square,
         max_square_error=built.error.max_square,
-        workload=workload_utility(document, body, 1.0),
-        generation=matrix_plan(body).generation(built),
+        workload=workload_utility(case, 1.0),
+        generation=matrix_plan(case).generation(built),
     )
 
 

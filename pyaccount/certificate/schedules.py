@@ -9,9 +9,8 @@ from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.plan.schedule_values import scale_of, values_of
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path
+    from pyaccount.plan.protection import RunCase
 
 _Called = Literal["noise.multiplier", "training.sampling_probability", "training.expected_batch_size"]
 _CALLED: dict[str, _Called] = {
@@ -21,19 +20,19 @@ _CALLED: dict[str, _Called] = {
 }
 
 
-def called(body: Body, path: Path) -> _Called:
+def called(path: Path) -> _Called:
     """Return the key that has a schedule, given its document path, as the certificate names it: inside of its phase."""
     return _CALLED[str(path[-1])]
 
 
-def schedule_records(document: Document, body: Body) -> list[ScheduleRecord] | None:
-    """Return what is stated about each schedule of a body whose blank is filled; None if it has none."""
+def schedule_records(case: RunCase) -> list[ScheduleRecord] | None:
+    """Return what is stated about each schedule of a phase whose blank is filled; None if it has none."""
     records = []
-    for path, scheduled in body.schedules().items():
-        found, scale = values_of(document, body, path), scale_of(scheduled)
+    for path, scheduled in case.node.schedules().items():
+        found, scale = values_of(case, path), scale_of(scheduled)
         records.append(
             ScheduleRecord(
-                of=called(body, path),
+                of=called(path),
                 least=scale * found.least,
                 most=scale * found.most,
                 distinct=found.distinct,

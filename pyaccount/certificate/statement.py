@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def unit_of(document: Document) -> Literal["record", "user"]:
     """Return what is protected: users if a sampler of the document knows users, otherwise records."""
-    return "user" if any(body.sampler.protects_users for body in document.bodies) else "record"
+    return "user" if any(phase.protects_users for phase in document.phases) else "record"
 
 
 def only_training(phases: Iterable[PhaseRecord]) -> bool:

@@ -220,7 +220,7 @@ def _where(sources: list[Composable]) -> tuple[Path, tuple[str, ...]] | None:
     named: dict[tuple[Path, tuple[str, ...]], Composable] = {}
     for source in sources:
         document = source.document
-        if document is not None and any(body.files() for body in document.every_body()):
+        if document is not None and any(node.files() for node in document.every_node()):
             folder = Path() if document.file is None else Path(document.file).parent
             named.setdefault((Path(os.path.realpath(folder)), document.folders), source)
     if len(named) > 1:

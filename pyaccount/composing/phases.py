@@ -8,6 +8,7 @@ from pyaccount.composing.points import ProvenPoints, UsedPoints, proven_points
 from pyaccount.document.models import BODY_KEYS
 from pyaccount.document.own_noise import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH
+from pyaccount.document.tree import Parts
 from pyaccount.document.words import TWO_STEPS, Adjacency
 from pyaccount.errors import DocumentError
 from pyaccount.rounding import up
@@ -115,8 +116,8 @@ def _own_phases(document: Document, name: str) -> list[JointPhase]:
     if "phases" not in mapping:
         return [{"name": shortened(name), **{key: mapping[key] for key in BODY_KEYS if key in mapping}}]
     phases = []
-    for index, (phase, body) in enumerate(zip(mapping["phases"], document.bodies, strict=True)):
-        own = with_own_noise(phase, body)
+    for index, (phase, node) in enumerate(zip(mapping["phases"], document.phases, strict=True)):
+        own = with_own_noise(phase, node)
         called = shortened(f"{name}: {own.pop('name', f'phase {index + 1}')}")
         phases.append({"name": called, **own})
     return phases
@@ -132,7 +133,7 @@ def part_of(name: str, phases: list[JointPhase], sources: list[Composable]) -> J
             "parts, each as a part of its own",
         )
         for source in sources
-        if source.document is not None and any(body.disjoint for body in source.document.bodies)
+        if source.document is not None and any(isinstance(one, Parts) for one in source.document.phases)
     ]
     if problems:
         raise DocumentError(problems)

@@ -14,6 +14,7 @@ from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.statement import unit_of
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, placed
+from pyaccount.document.tree import TrainingRun
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable, quoted
 from pyaccount.reading.sources import Folders, Handed
 
@@ -107,19 +108,19 @@ def _with_stated_matrices(document: Document, data: CertificateModel) -> Documen
     What was run had that matrix. Optimising again takes time, and may end in other last digits on another machine. A matrix
     whose coefficients are not stated stays as the document has it.
     """
-    for body, phase in zip(document.bodies, data.phases, strict=True):
+    for run, phase in zip(document.phases, data.phases, strict=True):
         stated = phase.matrix
-        if not body.matrix.optimized:
+        if not isinstance(run, TrainingRun) or not run.matrix.optimized:
             continue
         if stated.buffers is not None:
             matrix: dict[str, Any] = {"kind": "blt", "scales": stated.buffers.scales, "decays": stated.buffers.decays}
-            if not getattr(body.matrix, "normalize", True):
+            if not getattr(run.matrix, "normalize", True):
                 matrix["normalize"] = False
         elif stated.coefficients is not None:
             matrix = {"kind": "toeplitz", "coefficients": stated.coefficients, "normalize": False}
         else:
             continue
-        document = document.with_value(body.at("matrix"), matrix)
+        document = document.with_value(run.at("matrix"), matrix)
     return document
 
 
@@ -148,7 +149,7 @@ def _of_document(document: Document) -> Composable:
     if unknown or document.searched:
         message = "a document is composed as it is run, so every number of it must be known: certify it first, and compose its "
         "certificate"
-        paths = unknown or [body.at("matrix") for body in document.bodies if body.matrix.searched]
+        paths = unknown or [run.at("matrix") for run in document.runs() if run.matrix.searched]
         raise DocumentError([document.problem("unfilled-blank", path, message, allowed="a value") for path in paths])
     privacy = document.privacy
     assert privacy.group_size != "solve"

@@ -215,7 +215,7 @@ def _asked(
     users = True
     if document is not None:
         _one_body(document)
-        (body,) = document.bodies
+        body = document.run
         if apart is not None:
             raise DomainError("min_separation is stated by the document: leave it out, or change it there")
         users, apart = body.sampler.protects_users, body.separation()
@@ -286,8 +286,7 @@ def _changes(
     elif asked.probability is not None:
         values["training", "sampling_probability"] = asked.probability
     if asked.document is not None:
-        (body,) = asked.document.bodies
-        return values | body.sampler.for_users(limit, shared=shared)
+        return values | asked.document.run.sampler.for_users(limit, shared=shared)
     from pyaccount.document.samplers import UserBMinSep  # the default sampler if there is no document
 
     sampler = UserBMinSep(kind="user-b-min-sep", records_per_user=limit, attribution="shared" if shared else "single")
@@ -320,7 +319,7 @@ def _batch(
     if law is not None and p is not None:
         drawn = simulated(table, p, law.separation, seed, shared=law.shared)
         return BatchReport(law.expected(p), drawn)
-    expected = None if document is None else document.bodies[0].expected_batch_size()
+    expected = None if document is None else document.run.expected_batch_size()
     return None if expected is None else BatchReport(expected, None)
 
 
@@ -343,7 +342,7 @@ def filled(document: Document, changes: Mapping[Path, object]) -> Document:
 
 def _one_body(document: Document) -> None:
     """Raise `DocumentError` for documents with phases: it would be unclear which phase uses the records."""
-    if len(document.bodies) != 1 or document.bodies[0].path:
+    if len(document.phases) != 1 or document.phases[0].path:
         message = "prepare only fills in documents without phases: prepare one for each phase, and combine them"
         raise DocumentError([document.problem("contradiction", ("phases",), message)])
 

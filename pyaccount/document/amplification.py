@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,14 +11,16 @@ from pyaccount.document import ranges
 from pyaccount.document.matrices import Identity
 from pyaccount.document.noise import Gaussian
 from pyaccount.document.samplers import Drawn
+from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.sections import Training
+from pyaccount.document.tree import TrainingRun
 from pyaccount.document.validation import validate
-from pyaccount.document.views import Body, sampler_of
+from pyaccount.document.views import sampler_of
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.reading.fields import Number, Numbers, Text, Version
 from pyaccount.reading.kinds import Kinds, Section
-from pyaccount.reading.nodes import Table
+from pyaccount.reading.nodes import Table, located
 from pyaccount.reading.written import Written
 
 _SWEEP = Numbers(ranges.EPSILON, ranges.SWEEP_LENGTH)
@@ -27,6 +29,9 @@ _SWEEP_TEXT = "The ε of the mechanism without sampling: a number, or a list of 
 
 class LaplaceBase(Section):
     """Laplace noise on a query whose answer is a number."""
+
+    #: The δ of groups, which the noise determines.
+    group_deltas: ClassVar[tuple[float, ...]] = ()
 
     kind: Literal["laplace"] = Field(description="Laplace noise on a number.")
     multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
@@ -39,6 +44,8 @@ class LaplaceBase(Section):
 class GaussianBase(Section):
     """Gaussian noise on a query."""
 
+    group_deltas: ClassVar[tuple[float, ...]] = ()
+
     kind: Literal["gaussian"] = Field(description="Gaussian noise.")
     multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
         description="The standard deviation of the noise, in units of the sensitivity of the query to replacing one "
@@ -49,6 +56,9 @@ class GaussianBase(Section):
 
 class StatedBase(Section):
     """Any mechanism whose guarantee is known."""
+
+    #: Its noise is not known.
+    multiplier: ClassVar[float] = 0.0
 
     kind: Literal["stated"] = Field(description="A mechanism with a known guarantee.")
     epsilon: Annotated[float, Number(ranges.EPSILON)] = Field(description="ε of the known guarantee.")
@@ -104,10 +114,11 @@ class Amplification(Written):
             participation_rate=None,
             iterations=1,
         )
-        #: The draw, as a body of one round.
-        self.body = Body(
-            (), None, training, sampler_of(model), Identity(kind="identity"), Gaussian(multiplier=1.0), 1, "sampling"
+        #: The draw, as a run of one round.
+        self.draw = TrainingRun(
+            (), None, 1, training, sampler_of(model), Identity(kind="identity"), Gaussian(multiplier=1.0), "sampling"
         )
-        found = [*problems, *invalid, *self.body.sampler.draw_problems(self, self.body)]
+        wrong = (*self.draw.sampler.draw_problems(self.draw), *disagreements(self.draw, self.position))
+        found = [*problems, *invalid, *(located(root, problem) for problem in wrong)]
         if found:
             raise DocumentError(found)

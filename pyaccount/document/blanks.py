@@ -20,18 +20,16 @@ def blanks(document: Mechanism) -> list[Path]:
     found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
     if document.shared_noise is not None and document.shared_noise.scale == SOLVE:
         found.append(("noise", "scale"))
-    for body in document.every_body():
-        multiplier = getattr(body.stated_noise or body.noise, "multiplier", None)
+    for run in document.runs():
+        multiplier = getattr(run.stated_noise or run.noise, "multiplier", None)
         if multiplier == SOLVE:
-            found.append(body.at("noise", "multiplier"))
+            found.append(run.at("noise", "multiplier"))
         if isinstance(multiplier, ScheduledMultiplier) and multiplier.scale == SOLVE:
-            found.append(body.at("noise", "multiplier", "scale"))
-        for section, field in (path for path in BLANKS if path[0] == "mechanism"):
-            if getattr(body.noise, field, None) == SOLVE:
-                found.append(body.at(section, field))
-        for section, field in (path for path in BLANKS if path[0] == "training"):
-            if getattr(getattr(body, section), field, None) == SOLVE:
-                found.append(body.at(section, field))
+            found.append(run.at("noise", "multiplier", "scale"))
+    for node in document.every_node():
+        for section, field in (path for path in BLANKS if path[0] == node.key):
+            if getattr(getattr(node, section), field, None) == SOLVE:
+                found.append(node.at(section, field))
     return sorted(found, key=document.position)
 
 
@@ -58,27 +56,27 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
 
 def choices(document: Mechanism) -> Iterator[Path]:
     """Yield the paths of the `choose:` lists of the document."""
-    for body in document.every_body():
-        for name, section in (("matrix", body.matrix), ("sampler", body.sampler)):
+    for run in document.runs():
+        for name, section in (("matrix", run.matrix), ("sampler", run.sampler)):
             for field in type(section).model_fields:
                 if isinstance(getattr(section, field, None), Choose):
-                    yield body.at(name, field)
+                    yield run.at(name, field)
 
 
 def choice_at(document: Mechanism, path: Path) -> tuple[int | float | str, ...]:
     """Return the alternatives of the `choose:` list at a path that `choices` yields."""
-    body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
-    chosen: Choose = getattr(getattr(body, str(path[-2])), str(path[-1]))
+    run = next(run for run in document.runs() if run.contains(path))
+    chosen: Choose = getattr(getattr(run, str(path[-2])), str(path[-1]))
     return chosen.choose
 
 
 def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
     """Report matrices optimised for sampling unless there is one body, a target of ε and δ, and σ as the blank."""
-    for body in document.every_body():
-        if not body.matrix.searched:
+    for run in document.runs():
+        if not run.matrix.searched:
             continue
-        path = body.at("matrix", "optimize_for")
-        if len(list(document.every_body())) > 1:
+        path = run.at("matrix", "optimize_for")
+        if len(list(document.every_node())) > 1:
             message = "optimize_for: sampling is only implemented for documents with one body: in phases leave optimize_for out"
         elif document.shared_noise is not None:
             message = "optimize_for: sampling is not implemented beside a factor of the noise of phases: leave noise.scale out"
@@ -86,7 +84,7 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
             message = (
                 "optimize_for: sampling needs ε and δ, not a budget of risk: give epsilon and delta instead of risk"
             )
-        elif number_or_none(getattr(body.noise, "multiplier", None)) is not None:
+        elif number_or_none(getattr(run.noise, "multiplier", None)) is not None:
             message = (
                 "optimize_for: sampling minimises the error at the target ε and δ, so noise.multiplier must be solve"
             )
@@ -98,9 +96,9 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
 def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
     """Report `choose:` lists with several bodies, or if σ is not the blank: a choice compares errors at the target."""
     for path in choices(document):
-        if len(list(document.every_body())) > 1 or document.shared_noise is not None:
+        if len(list(document.every_node())) > 1 or document.shared_noise is not None:
             message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
-        elif number_or_none(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
+        elif number_or_none(getattr(document.run.noise, "multiplier", None)) is not None:
             message = "choose: takes the value with the smallest error at the target, so noise.multiplier must be solve"
             yield document.problem("contradiction", path, message)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import quoted
+from pyaccount.errors import problem, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyaccount.document.views import Body, Mechanism
+    from pyaccount.document.tree import Node, Parts
     from pyaccount.errors import Problem
 
 
-def disjoint_problems(document: Mechanism, body: Body) -> Iterator[Problem]:
+def disjoint_problems(node: Parts) -> Iterator[Problem]:
     """Report a list of one part, and two parts with one name."""
-    if not body.disjoint:
-        return
-    if len(body.inner) == 1:
+    if len(node.inner) == 1:
         message = (
             "this has one part, so every record is in it: write the part itself as the phase, without parallel, or give the "
             "other parts too"
         )
-        yield document.problem("contradiction", body.at("parallel"), message, allowed="at least 2 entries")
-    seen: dict[str, Body] = {}
-    for part in body.inner:
+        yield problem("contradiction", node.at("parallel"), message, allowed="at least 2 entries")
+    seen: dict[str, Node] = {}
+    for part in node.inner:
         if not isinstance(part.name, str):
             continue
         name = " ".join(part.name.casefold().split())
@@ -34,7 +32,7 @@ def disjoint_problems(document: Mechanism, body: Body) -> Iterator[Problem]:
                 "overlap: write what is run on the same records as one part, `{name: …, phases: [ … ]}`, or give the parts "
                 "different names"
             )
-            yield document.problem("contradiction", part.at("name"), message, allowed="another name")
+            yield problem("contradiction", part.at("name"), message, allowed="another name")
         seen[name] = part
 
 

@@ -22,12 +22,11 @@ from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Risk
 from pyaccount.document.validation import validate
-from pyaccount.document.views import Mechanism, bodies_of, shared_noise_of
-from pyaccount.document.words import Adjacency
+from pyaccount.document.views import Mechanism, phases_of, shared_noise_of
 from pyaccount.errors import DocumentError, Path, Problem, path_text
 from pyaccount.reading.fields import WHOLE_BLANKS
 from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Scalar, Table, find, place_of, replaced
+from pyaccount.reading.nodes import Scalar, Table, find, located, place_of, replaced
 from pyaccount.reading.overrides import set_at
 
 
@@ -55,14 +54,14 @@ class Document(Mechanism):
         self.name = model.name
         self.accounting = model.accounting
         self.shared_noise = shared_noise_of(model)
-        self.bodies = tuple(body.in_iterations() for body in bodies_of(model))
+        self.phases = phases_of(model)
         self.folders = tuple(folders)
         self.stated_privacy = model.privacy
-        self.privacy = target(model.privacy, self.bodies)
+        self.privacy = target(model.privacy, self.runs_among_phases())
         found = [*problems, *invalid, *outside(self)]
         # If keys were lost while reading, the rules would only report consequences of the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):
-            found.extend(broken_rules(self))
+            found.extend(located(root, problem) for problem in broken_rules(self))
         if found:
             raise DocumentError(found)
         self.blank: Path | None = next(iter(blanks(self)), None)
@@ -123,17 +122,17 @@ class Document(Mechanism):
     @property
     def searched(self) -> bool:
         """Whether the document has a matrix whose coefficients are still to be searched for."""
-        return any(body.matrix.searched for body in self.bodies)
+        return any(run.matrix.searched for run in self.runs())
 
     def with_coefficients(self, coefficients: Iterable[float]) -> Document:
-        """Return the document with this first column, not normalised, as the matrix of its only body."""
+        """Return the document with this first column, not normalised, as the matrix of its only run."""
         matrix = {"kind": "toeplitz", "coefficients": [float(c) for c in coefficients], "normalize": False}
-        return self.with_value(self.bodies[0].at("matrix"), matrix)
+        return self.with_value(self.run.at("matrix"), matrix)
 
     def with_buffers(self, scales: Iterable[float], decays: Iterable[float]) -> Document:
-        """Return the document with the normalised BLT of these scales and decays as the matrix of its only body."""
+        """Return the document with the normalised BLT of these scales and decays as the matrix of its only run."""
         matrix = {"kind": "blt", "scales": [float(s) for s in scales], "decays": [float(d) for d in decays]}
-        return self.with_value(self.bodies[0].at("matrix"), matrix)
+        return self.with_value(self.run.at("matrix"), matrix)
 
     def filled(self, value: float) -> Document:
         """Return the document with a value in its blank, without validating it again. A search calls this for each
@@ -154,15 +153,9 @@ class Document(Mechanism):
         assert isinstance(model, SingleDocument | MechanismDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
         document.shared_noise = shared_noise_of(model)
-        document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
+        document.phases = phases_of(model)
         document.stated_privacy = model.privacy
-        document.privacy = target(model.privacy, document.bodies)
-        return document
-
-    def protecting(self, adjacency: Adjacency, group_size: int) -> Document:
-        """Return the document for another change of the data, for the analysis of a part of it. It is not validated again."""
-        document = copy.copy(self)
-        document.privacy = self.privacy.model_copy(update={"adjacency": adjacency, "group_size": group_size})
+        document.privacy = target(model.privacy, document.runs_among_phases())
         return document
 
     @property

@@ -33,8 +33,8 @@ def named_file(document: Mechanism, path: Path, name: str) -> InsideFile:
 def outside(document: Mechanism) -> list[Problem]:
     """Return the problems of the files that a document names elsewhere."""
     found: list[Problem] = []
-    for body in document.every_body():
-        for path, name in body.files().items():
+    for run in document.runs():
+        for path, name in run.files().items():
             try:
                 named_file(document, path, name)
             except DocumentError as error:
@@ -44,6 +44,4 @@ def outside(document: Mechanism) -> list[Problem]:
 
 def named_files(document: Mechanism) -> list[FilePath]:
     """Return the paths of the files that a document names, with links resolved."""
-    return [
-        named_file(document, path, name).path for body in document.every_body() for path, name in body.files().items()
-    ]
+    return [named_file(document, path, name).path for run in document.runs() for path, name in run.files().items()]

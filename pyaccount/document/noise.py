@@ -36,6 +36,8 @@ class Gaussian(Section):
 
     #: Whether the privacy loss is bounded for every output. If it is, some ε holds at δ = 0.
     bounded_loss: ClassVar[bool] = False
+    #: Whether the error of prefix sums is reported; it is the variance of the noise times the error of the matrix.
+    sums_have_error: ClassVar[bool] = True
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="Gaussian noise; the default.")
     multiplier: Multiplier = Field(
@@ -55,6 +57,7 @@ class Laplace(Section):
     """Laplace noise on a number: a sum of contributions that are clipped to [−1, 1], in units of the clip norm."""
 
     bounded_loss: ClassVar[bool] = True
+    sums_have_error: ClassVar[bool] = False
     #: A round releases one number.
     also: ClassVar[tuple[Release, ...]] = ()
 

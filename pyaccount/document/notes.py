@@ -13,7 +13,7 @@ from pyaccount.rounding import shortest as number_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
 
 
 #: A note is written about more epochs than `MOST_EPOCHS` if an epoch has at least `FEWEST_ROUNDS` rounds: with larger
@@ -24,7 +24,7 @@ MOST_EPOCHS, FEWEST_ROUNDS = 500, 20
 def notes(document: Document) -> Iterator[str]:
     """Yield the notes on a document, each with its place."""
     delta = number_or_none(document.privacy.delta)
-    sizes = [number_or_none(body.training.dataset_size) for body in document.bodies]
+    sizes = [number_or_none(run.training.dataset_size) for run in document.runs_among_phases()]
     records = min((size for size in sizes if size is not None), default=None)
     if delta is not None and records is not None and delta * records >= 1.0:
         yield _note(
@@ -34,47 +34,47 @@ def notes(document: Document) -> Iterator[str]:
             "such a guarantee. Usual values are much smaller",
         )
 
-    for body in document.bodies:
-        batch = number_or_none(body.training.expected_batch_size)
+    for run in document.runs_among_phases():
+        batch = number_or_none(run.training.expected_batch_size)
         if batch is not None and batch < 1.0:
             yield _note(
                 document,
-                body.at("training", "expected_batch_size"),
+                run.at("training", "expected_batch_size"),
                 "this is less than one record in a batch. It is a number of records; to give a share of them, use "
                 "sampling_probability or participation_rate",
             )
-        draws = body.draws_per_iteration()
+        draws = run.draws_per_iteration()
         if batch is not None and draws > 1:
             yield _note(
                 document,
-                body.at("training", "expected_batch_size"),
+                run.at("training", "expected_batch_size"),
                 f"this is the expected number of records in all {draws} draws of an iteration together, "
                 f"{batch / draws:.10g} in each",
             )
-        if body.epochs is not None:
-            yield from _on_epochs(document, body)
+        if run.epochs is not None:
+            yield from _on_epochs(document, run)
         else:
-            yield from _on_iterations(document, body)
+            yield from _on_iterations(document, run)
 
 
-def _on_epochs(document: Document, body: Body) -> Iterator[str]:
+def _on_epochs(document: Document, run: TrainingRun) -> Iterator[str]:
     """Yield the note of the sampler on the number of epochs, if it has one."""
-    length, rounds = body.epoch(), number_or_none(body.training.iterations)
+    length, rounds = run.epoch(), number_or_none(run.training.iterations)
     if length is not None and rounds is not None:
-        message = body.sampler.on_epochs(body, length, int(rounds))
+        message = run.sampler.on_epochs(run, length, int(rounds))
         if message is not None:
-            yield _note(document, body.at("training", "epochs"), message)
+            yield _note(document, run.at("training", "epochs"), message)
 
 
-def _on_iterations(document: Document, body: Body) -> Iterator[str]:
+def _on_iterations(document: Document, run: TrainingRun) -> Iterator[str]:
     """Yield a note on unusually many epochs: the iterations may count micro-batches, to which no noise is added."""
-    length, rounds = body.epoch(), number_or_none(body.training.iterations)
+    length, rounds = run.epoch(), number_or_none(run.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
     epochs = epochs_of(int(rounds), length)
     yield _note(
         document,
-        body.at("training", "iterations"),
+        run.at("training", "iterations"),
         f"this is {epochs:.4g} epochs of {float(length):.10g} rounds, more than training usually has. An iteration is a step to "
         "which noise is added. If these are the micro-batches of gradient accumulation, give the steps between which noise is "
         "added, and count in expected_batch_size the records of all micro-batches and ranks of a step. If the number is "

@@ -17,7 +17,8 @@ from pyaccount.rounding import shortest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.document.views import Body, Mechanism
+    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.views import Mechanism
 
 #: The fields that state a budget, and the pair of rates: the true-positive rate is limited at the false-positive rate.
 MEASURES = ("advantage", "true_positive_rate", "gaussian_mu")
@@ -29,13 +30,13 @@ def usual_delta(records: int | None) -> str:
     return f"1e-{len(str(records or 10**6 - 1))}"
 
 
-def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
+def target(privacy: Privacy, runs: Iterable[TrainingRun]) -> Privacy:
     """Return the section for the later rooms: with a budget of risk, ε is the blank at the δ of the report."""
     if not isinstance(privacy.risk, Risk):
         return privacy
     delta = number_or_none(privacy.risk.report_delta)
     if delta is None:
-        sizes = [number_or_none(body.training.dataset_size) for body in bodies]
+        sizes = [number_or_none(run.training.dataset_size) for run in runs]
         delta = float(usual_delta(max((int(size) for size in sizes if size is not None), default=None)))
     return privacy.model_copy(update={"epsilon": SOLVE, "delta": delta})
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.disjoint import disjoint_problems
 from pyaccount.document.epochs import epochs_text, iterations_of
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.own_probability_rules import own_probability_problems
 from pyaccount.document.ranges import DELTA, ITERATIONS
 from pyaccount.document.risk import one_budget, one_target
+from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
 from pyaccount.document.stated import number_or_none
-from pyaccount.document.views import Body
+from pyaccount.document.tree import Parts, Release, TrainingRun
 from pyaccount.document.workload import workload_problems
-from pyaccount.errors import Problem, path_text
+from pyaccount.errors import Problem, path_text, problem
 from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
@@ -37,17 +37,20 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     yield from shared_noise_problems(document)
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
-    for body in document.every_body():
-        yield from disjoint_problems(document, body)
-        yield from _length_is_given(document, body)
-        yield from _epochs_say_iterations(document, body)
-        yield from schedule_problems(document, body)
-        yield from own_probability_problems(document, body)
-        yield from body.matrix.problems(document, body)
-        yield from body.sampler.problems(document, body)
-        if isinstance(body.noise, MechanismKind):
-            yield from body.noise.problems(document, body)
-        yield from workload_problems(document, body, body.workload)
+    for node in document.every_node():
+        yield from own_probability_problems(node)
+        if isinstance(node, Parts):
+            yield from disjoint_problems(node)
+        if isinstance(node, Release):
+            yield from node.mechanism.problems(node)
+    for run in document.runs():
+        yield from _length_is_given(run)
+        yield from _epochs_say_iterations(run)
+        yield from schedule_problems(run)
+        yield from run.matrix.problems(run)
+        yield from run.sampler.problems(run)
+        yield from disagreements(run, document.position)
+        yield from workload_problems(run, run.workload)
 
 
 def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
@@ -59,14 +62,12 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
     """
     if number_or_none(document.stated_privacy.delta) != 0.0:
         return
-    for body in document.every_body():
-        # If the noise was reported already, its kind is not known.
-        if not getattr(body.noise, "bounded_loss", True) or body.select is not None:
-            own = "mechanism" if isinstance(body.noise, MechanismKind) else "noise"
-            place = path_text(body.at(own if body.select is None else "select"))
-            kind = str(getattr(body.noise, "kind", ""))
+    for node in document.every_node():
+        if not node.bounded_loss:
+            place = path_text(node.at("noise" if node.key == "training" else node.key))
+            kind = node.released_kind
             # What a statement leaves open may be bounded; noise that has no bound has none.
-            unbounded = body.select is None and kind != "stated"
+            unbounded = node.key != "select" and kind != "stated"
             loss = f"{place} ({kind}) is unbounded" if unbounded else f"{place} has no bound that is implemented"
             message = (
                 f"no ε holds at δ = 0: the privacy loss of {loss}. Give a delta greater than 0; δ = 0 is for documents in which "
@@ -78,46 +79,46 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
             return
 
 
-def _length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
-    """Report a body that states neither iterations nor epochs."""
-    if body.training.iterations is None and body.training.epochs is None and body.epochs is None:
-        path = body.at("training", "iterations")
+def _length_is_given(run: TrainingRun) -> Iterator[Problem]:
+    """Report a run that states neither iterations nor epochs."""
+    if run.training.iterations is None and run.training.epochs is None and run.epochs is None:
+        path = run.at("training", "iterations")
         message = "training.iterations is required, or training.epochs"
         allowed = f"a whole number {ITERATIONS.describe()}, or solve"
-        yield document.problem("missing-key", path, message, allowed=allowed)
+        yield problem("missing-key", path, message, allowed=allowed)
 
 
-def _epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
+def _epochs_say_iterations(run: TrainingRun) -> Iterator[Problem]:
     """Report epochs that contradict `iterations`, or whose number of iterations is unknown or out of range."""
-    if body.epochs is None:
+    if run.epochs is None:
         return
-    path, stated, length = body.at("training", "epochs"), body.training.iterations, body.epoch()
+    path, stated, length = run.at("training", "epochs"), run.training.iterations, run.epoch()
     if stated == SOLVE:
         message = "iterations is to be solved, but epochs would fix it: leave epochs out"
-        yield document.problem("contradiction", path, message)
+        yield problem("contradiction", path, message)
         return
     if length is None:
-        yield from _epoch_is_known(document, body)
+        yield from _epoch_is_known(run)
         return
-    rounds = iterations_of(body.epochs, length)
+    rounds = iterations_of(run.epochs, length)
     if rounds not in ITERATIONS:
         message = f"this makes {rounds:_} iterations; their number must be {ITERATIONS.describe()}"
-        yield document.problem("out-of-range", path, message)
+        yield problem("out-of-range", path, message)
     elif number_or_none(stated) is not None and stated != rounds:
         message = (
-            f"{epochs_text(body.epochs)} of {float(length):.10g} rounds are {rounds:_} iterations, but iterations says "
+            f"{epochs_text(run.epochs)} of {float(length):.10g} rounds are {rounds:_} iterations, but iterations says "
             f"{stated:_}: leave one of the two out"
         )
-        yield document.problem("contradiction", path, message)
+        yield problem("contradiction", path, message)
 
 
-def _epoch_is_known(document: Mechanism, body: Body) -> Iterator[Problem]:
+def _epoch_is_known(run: TrainingRun) -> Iterator[Problem]:
     """Report that the length of an epoch is unknown, unless another rule already asks for the missing value."""
-    if body.training.expected_batch_size == SOLVE:
+    if run.training.expected_batch_size == SOLVE:
         message = (
             "how many iterations this is depends on expected_batch_size, which is to be solved: give iterations instead"
         )
-        path = body.at("training", "epochs")
-        yield document.problem("contradiction", path, message, allowed="iterations instead")
+        path = run.at("training", "epochs")
+        yield problem("contradiction", path, message, allowed="iterations instead")
     else:
-        yield from body.sampler.epoch_problems(document, body)
+        yield from run.sampler.epoch_problems(run)

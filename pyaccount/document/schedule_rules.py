@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.schedules import Decaying, ScheduledBatch, ScheduledProbability, ScheduleFile, readable
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Path, Problem, path_text
+from pyaccount.errors import Path, Problem, path_text, problem
 from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
     from pyaccount.document.schedules import Scheduled
-    from pyaccount.document.views import Body, Mechanism
+    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.views import Mechanism
 
 #: The keys under `training` that state a rate.
 _RATES = ("sampling_probability", "expected_batch_size", "participation_rate")
 
 
-def schedule_problems(document: Mechanism, body: Body) -> Iterator[Problem]:
-    """Yield the problems of the schedules of a body."""
-    for path, scheduled in body.schedules().items():
-        yield from _length(document, body, path, scheduled)
-    yield from _one_rate(document, body)
-    if body.epochs is not None and body.rates_scheduled:
+def schedule_problems(run: TrainingRun) -> Iterator[Problem]:
+    """Yield the problems of the schedules of a run."""
+    for path, scheduled in run.schedules().items():
+        yield from _length(run, path, scheduled)
+    yield from _one_rate(run)
+    if run.epochs is not None and run.rates_scheduled:
         message = (
             "how many iterations this is depends on the rate, which is scheduled and differs from round to round: give "
             "iterations instead"
         )
-        yield document.problem("contradiction", body.at("training", "epochs"), message, allowed="iterations instead")
+        yield problem("contradiction", run.at("training", "epochs"), message, allowed="iterations instead")
 
 
 def shared_noise_problems(document: Mechanism) -> Iterator[Problem]:
@@ -43,8 +43,8 @@ def shared_noise_problems(document: Mechanism) -> Iterator[Problem]:
     """
     if document.shared_noise is None:
         return
-    bodies = list(document.every_body())
-    if bodies and all(isinstance(body.noise, MechanismKind) for body in bodies):
+    runs = list(document.runs())
+    if document.phases and not runs:
         message = (
             "this multiplies the noise of training runs, and all phases here are mechanisms with noise of their own: leave it "
             "out"
@@ -52,13 +52,13 @@ def shared_noise_problems(document: Mechanism) -> Iterator[Problem]:
         yield document.problem("contradiction", ("noise", "scale"), message, allowed="no factor of the noise")
     if document.shared_noise.scale == SOLVE:
         return
-    for body in bodies:
-        if getattr(body.stated_noise, "multiplier", None) == SOLVE:
+    for run in runs:
+        if getattr(run.stated_noise, "multiplier", None) == SOLVE:
             message = (
                 "this is to be solved, but noise.scale beside the phases multiplies it: leave noise.scale out, or give a number "
                 "here and write `noise: {scale: solve}` beside `phases`"
             )
-            yield document.problem("contradiction", body.at("noise", "multiplier"), message, allowed="a number")
+            yield document.problem("contradiction", run.at("noise", "multiplier"), message, allowed="a number")
 
 
 def length_message(values: int, rounds: int) -> str:
@@ -69,9 +69,9 @@ def length_message(values: int, rounds: int) -> str:
     )
 
 
-def _length(document: Mechanism, body: Body, path: Path, scheduled: Scheduled) -> Iterator[Problem]:
+def _length(run: TrainingRun, path: Path, scheduled: Scheduled) -> Iterator[Problem]:
     """Report a list of another length than the number of iterations, and iterations that are to be solved for a list."""
-    schedule, rounds = readable(scheduled), body.training.iterations
+    schedule, rounds = readable(scheduled), run.training.iterations
     if schedule is None or isinstance(schedule, Decaying):
         return
     if rounds == SOLVE:
@@ -79,21 +79,21 @@ def _length(document: Mechanism, body: Body, path: Path, scheduled: Scheduled) -
             f"the number of iterations is to be solved, but {path_text(path)} lists one value for each of them: give the number, "
             "or a schedule that goes on, {start: …, decay: …, every: …}"
         )
-        yield document.problem("contradiction", body.at("training", "iterations"), message, allowed="a number")
+        yield problem("contradiction", run.at("training", "iterations"), message, allowed="a number")
         return
     listed = schedule.rounds if isinstance(schedule, ScheduleFile) else len(schedule)
     count = number_or_none(listed)
     if count is not None and number_or_none(rounds) is not None and count != rounds:
         message = length_message(int(count), int(rounds))
-        yield document.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")
+        yield problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")
 
 
-def _one_rate(document: Mechanism, body: Body) -> Iterator[Problem]:
+def _one_rate(run: TrainingRun) -> Iterator[Problem]:
     """Report a second statement of a rate that is scheduled."""
-    given = {name: getattr(body.training, name) for name in _RATES}
+    given = {name: getattr(run.training, name) for name in _RATES}
     given = {name: value for name, value in given.items() if value is not None}
     scheduled = [name for name, value in given.items() if isinstance(value, ScheduledProbability | ScheduledBatch)]
     for name in given:
         if scheduled and name != scheduled[0]:
             message = f"{scheduled[0]} has a schedule, which states the rate of each round: leave this out"
-            yield document.problem("contradiction", body.at("training", name), message)
+            yield problem("contradiction", run.at("training", name), message)

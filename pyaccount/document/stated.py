@@ -9,6 +9,13 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path
 
 
+class Placed(Protocol):
+    """Something with a place in a document."""
+
+    def at(self, *path: str) -> Path:
+        """Return the document path of a section or key of it."""
+
+
 class StatedSampler(Protocol):
     """The questions about rates that a sampler answers."""
 
@@ -17,6 +24,9 @@ class StatedSampler(Protocol):
 
     def most_drawn(self, records: float) -> float:
         """Return the maximum number of records in a round, for a data set with `records` records."""
+
+    def agreeing_rates(self, body: StatedBody) -> dict[Path, float]:
+        """Return the participation rates that are stated and must agree, by the path of the statement."""
 
 
 class StatedMatrix(Protocol):
@@ -38,8 +48,8 @@ class StatedMatrix(Protocol):
         """Return the number of non-zero diagonals of the matrix, if known."""
 
 
-class StatedBody(Protocol):
-    """The statements of a document's body that its sampler, matrix and workload read; `views.Body` implements it."""
+class StatedBody(Placed, Protocol):
+    """The statements of a document's body that its sampler, matrix and workload read; `tree.TrainingRun` implements it."""
 
     @property
     def training(self) -> Training:
@@ -56,9 +66,6 @@ class StatedBody(Protocol):
     @property
     def epochs(self) -> float | None:
         """The number of epochs that the document states, if any."""
-
-    def at(self, *path: str) -> Path:
-        """Return the document path of a section or key of this body."""
 
 
 #: The fields that state a rate without other fields.

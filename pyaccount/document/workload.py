@@ -9,14 +9,13 @@ from pydantic import Field
 
 from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import SOLVE, Choice, Items, Number
 from pyaccount.reading.kinds import Section
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class StatedWorkload(Section):
@@ -48,7 +47,7 @@ class StatedWorkload(Section):
     )
 
 
-def workload_problems(document: Written, body: StatedBody, workload: StatedWorkload | None) -> Iterator[Problem]:
+def workload_problems(body: StatedBody, workload: StatedWorkload | None) -> Iterator[Problem]:
     """Report too many iterations, learning rates that do not fit or are all 0, and errors that no search minimises."""
     if workload is None:
         return
@@ -58,24 +57,24 @@ def workload_problems(document: Written, body: StatedBody, workload: StatedWorkl
         message = (
             f"with a workload, errors are computed row by row: the iterations must be {WORKLOAD_ITERATIONS.describe()}"
         )
-        yield document.problem("out-of-range", body.at("workload"), message, allowed=WORKLOAD_ITERATIONS.describe())
+        yield problem("out-of-range", body.at("workload"), message, allowed=WORKLOAD_ITERATIONS.describe())
     if not isinstance(rates, tuple):
         return
     path = body.at("workload", "learning_rates")
     if rounds == SOLVE:
         message = "learning_rates has an entry for each iteration, but the number of iterations is to be solved"
-        yield document.problem("contradiction", path, message, allowed="iterations as a number, or no learning_rates")
+        yield problem("contradiction", path, message, allowed="iterations as a number, or no learning_rates")
     elif count is not None and count != len(rates):
         message = (
             f"learning_rates has {len(rates):_} entries, but there are {int(count):_} iterations: give one for each"
         )
-        yield document.problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
+        yield problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
     if all(number_or_none(rate) == 0.0 for rate in rates):
         message = "the learning rates are all 0, so nothing is trained and there is no error"
-        yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
+        yield problem("contradiction", path, message, allowed="at least one rate greater than 0")
     if workload.error == "largest" and body.matrix.optimized:
         message = (
             "with learning rates, no search for the matrix with the smallest maximum error is implemented: use error: mean, or "
             "a matrix that is not optimised"
         )
-        yield document.problem("contradiction", body.at("workload", "error"), message, allowed="mean")
+        yield problem("contradiction", body.at("workload", "error"), message, allowed="mean")

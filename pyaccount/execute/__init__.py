@@ -284,11 +284,11 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
     delta = given(claim.at_delta.question.delta)
     near_zero = claim.anchor == "epsilon" and 0.0 < claim.epsilon <= NEAR_ZERO
     with _core.Deadline(None):
-        if near_zero and unamplified_bounds(document) == bounds:
+        if near_zero and unamplified_bounds(instance) == bounds:
             # The question is that of the claim, whose ε is not resolved any further here either.
             unamplified = claim.at_delta
         else:
-            unamplified = contrast(document, engine, Question(None, delta, CONTRAST_TOLERANCE))
+            unamplified = contrast(instance, engine, Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())

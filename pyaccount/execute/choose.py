@@ -42,9 +42,9 @@ def choose(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     best: tuple[float, CompiledDocument] | None = None
     refused: DocumentError | None = None
     for k, candidate in enumerate(plan.candidates):
-        matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
-        chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
-        bands = matrix.diagonals() or number(candidate.bodies[0].training.iterations)
+        matrix, sampler = candidate.run.matrix, candidate.run.sampler
+        chosen = tuple(sampler.chosen_of(plan.asked.run.sampler).items())
+        bands = matrix.diagonals() or number(candidate.run.training.iterations)
         label = f"{matrix.kind}, {bands} bands{_choice_words(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
@@ -68,8 +68,8 @@ def choose(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
         except DocumentError as error:
             refused = error
             continue
-        errors = proposed(compiled.document, sigma)
-        body = compiled.document.bodies[0]
+        errors = proposed(compiled.only_run, sigma)
+        body = compiled.document.run
         relative = errors.squared_error / body.sampler.batch_share(body) ** 2 if chosen else None
         found = Considered(
             str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, chosen, relative

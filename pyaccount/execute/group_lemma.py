@@ -94,14 +94,14 @@ def _single(document: Document, group: int) -> Document:
     if document.privacy.adjacency != "add-remove":
         return single
     # The chain of neighbours contains smaller data sets, in which a batch of the same size is a larger share.
-    for body in document.every_body():
-        if body.sampler.fixed_draws and body.training.dataset_size is not None:
-            sizes: dict[str, object] = {"dataset_size": body.training.dataset_size - group + 1}
-            if not body.rates_scheduled:
-                sizes["expected_batch_size"] = body.batch_size()
+    for run in document.runs():
+        if run.sampler.fixed_draws and run.training.dataset_size is not None:
+            sizes: dict[str, object] = {"dataset_size": run.training.dataset_size - group + 1}
+            if not run.rates_scheduled:
+                sizes["expected_batch_size"] = run.batch_size()
             # A stated rate would give a batch of another size, so the sizes replace it.
-            stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
-            single = single.with_value((*body.path, "training"), stated | sizes)
+            stated = run.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
+            single = single.with_value((*run.path, "training"), stated | sizes)
     return single
 
 

@@ -14,14 +14,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
+from pyaccount.document.tree import Release
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import multipliers_of_blank
 from pyaccount.reading.fields import NOISE_BLANKS
@@ -151,20 +152,19 @@ def bracket(path: Path, holds: float | None, fails: float | None) -> str:
 
 def _solve(search: Search) -> Solution:
     document, name = search.document, search.path[-1]
+    cases = Protection.of(document).runs()
     if name in NOISE_BLANKS:
         return _smallest_noise(search)
     if name == "iterations":
-        body = next(body for body in document.every_body() if body.at("training", "iterations") == search.path)
-        return _largest_whole(search, int(ITERATIONS.maximum), "iteration", sampler_plan(body).rounds_at_a_time(body))
+        case = next(one for one in cases if one.node.at("training", "iterations") == search.path)
+        return _largest_whole(search, int(ITERATIONS.maximum), "iteration", sampler_plan(case).rounds_at_a_time())
     if name == "group_size":
-        sizes = [body.training.dataset_size for body in document.every_body() if body.sampler.fixed_draws]
+        sizes = [run.training.dataset_size for run in document.runs() if run.sampler.fixed_draws]
         return _largest_whole(
             search, min([int(GROUP_SIZE.maximum), *(size for size in sizes if size is not None)]), "record"
         )
-    body = next(
-        body for body in document.every_body() if (*body.path, "training", "expected_batch_size") == search.path
-    )
-    return _largest_whole(search, sampler_plan(body).largest_batch(document, body), "record in a batch")
+    case = next(one for one in cases if (*one.node.path, "training", "expected_batch_size") == search.path)
+    return _largest_whole(search, sampler_plan(case).largest_batch(), "record in a batch")
 
 
 def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
@@ -192,7 +192,9 @@ def unreachable(
     target = target_of(document)
     symbol = _symbol(document.blank)
     reason = f"no {symbol} reaches the target {target.words}: it is missed even at {symbol} = {most:g}"
-    if not any(body.noise.also and _moves(document.blank, body.at("noise", "multiplier")) for body in document.bodies):
+    if not any(
+        run.noise.also and _moves(document.blank, run.at("noise", "multiplier")) for run in document.runs_among_phases()
+    ):
         if rest is None:
             return reason, target.looser
         here = _home_of(document.blank)
@@ -226,11 +228,15 @@ def _noise_range(search: Search) -> tuple[float, float, float]:
     exceeds the range of noise multipliers. The noise of a mechanism is tried in units of its sensitivity.
     """
     if search.path[-2] == "mechanism":
-        body = next(one for one in search.document.every_body() if one.at("mechanism") == search.path[:-1])
-        unit = float(getattr(body.noise, "sensitivity", 1.0))
+        mechanism = next(
+            one.mechanism
+            for one in search.document.every_node()
+            if isinstance(one, Release) and one.at("mechanism") == search.path[:-1]
+        )
+        unit = float(getattr(mechanism, "sensitivity", 1.0))
         low, high = (min(max(end * unit, SCALE.minimum), SCALE.maximum) for end in NOISE_RANGE)
-        if isinstance(body.noise, OnLattice):
-            low, high = (end * body.noise.step for end in LAPLACE_STEPS)
+        if mechanism.step_of_noise is not None:
+            low, high = (end * mechanism.step_of_noise for end in LAPLACE_STEPS)
         return low, high, min(max(unit, low), high)
     if search.path[-1] != "scale":
         return *NOISE_RANGE, 1.0

@@ -11,12 +11,10 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.noises import public_bounds
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
 from pyaccount.profiles import Rounds
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
     from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 COMPOSED_CONTRAST = 1e-3
 
 
-def unamplified_bounds(document: Document) -> DirectedBounds:
+def unamplified_bounds(instance: Instance) -> DirectedBounds:
     """Return the rounds of the run with public participations in the worst pattern: Gaussian in one, and Laplace.
 
     The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows (see
@@ -33,16 +31,16 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     bounds the sampled run too, except for a sampler with a fixed number of draws. There a record takes another one's
     place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
-    return combine([public_bounds(document, body) for body in document.bodies], merge_gaussians=True)
+    return combine([one.public() for one in instance.theorems], merge_gaussians=True)
 
 
-def contrast(document: Document, engine: Engine, question: Question) -> Answer:
+def contrast(instance: Instance, engine: Engine, question: Question) -> Answer:
     """Return the answer for `unamplified_bounds`, at a δ; a wider one if the engine's time is up before it is known.
 
     One Gaussian mechanism has a closed form, so that it takes no time worth limiting. Other releases are composed, with it
     if there is one. If time is up, a sum is used instead (`_summed`).
     """
-    bounds = unamplified_bounds(document)
+    bounds = unamplified_bounds(instance)
     closed = all(len(side.upper) == 1 and side.upper[0].profile.closed for side in bounds.values())
     if not closed:
         question = replace(question, tolerance=max(question.tolerance, COMPOSED_CONTRAST))
@@ -75,8 +73,4 @@ def _summed(rounds: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
 
 def unsampled_bounds(instance: Instance) -> DirectedBounds:
     """Return bounds that hold without samples: sampled phases with public participations, the rest as analysed."""
-    parts = [
-        public_bounds(instance.document, body) if part is None else part
-        for part, body in zip(instance.parts(), instance.document.bodies, strict=True)
-    ]
-    return combine(parts, merge_gaussians=True)
+    return combine([one.public() if one.sampled else one.bounds() for one in instance.theorems], merge_gaussians=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.compiled import Instance
 
@@ -152,7 +152,7 @@ class PricedPhase:
     """The rounds of one phase of an entry, for each kind of record: in direction remove, and in direction add."""
 
     document: Document
-    body: Body
+    node: Node
     kinds: tuple[RoundsOfKind, ...]
 
     def compositions(self) -> Iterator[tuple[RoundsOfKind, tuple[tuple[ProfileKind, int], ...]]]:
@@ -164,9 +164,9 @@ class PricedPhase:
     @property
     def path(self) -> Path:
         """Return the place that a refusal of this phase names."""
-        if self.body.rates == "sampler":
-            return self.body.at(self.body.released)
-        return self.body.at("sampler", "kind")
+        if self.node.key != "training":
+            return self.node.at(self.node.key)
+        return self.node.at("sampler", "kind")
 
     def worst(
         self, price: Callable[[ProfileKind, RoundsOfKind], Fraction | None], reason: Callable[[ProfileKind], str]
@@ -210,9 +210,8 @@ def instance_of(document: Document) -> Instance:
         message = f"what is released must be known, but this value is still blank: {remedy}"
         unknown.append(document.problem("unfilled-blank", document.blank, message, allowed="a value"))
     if document.choices or document.searched:
-        body = document.bodies[0]
         message = f"what is released must be known, but the matrix or the sampler is still to be chosen: {remedy}"
-        unknown.append(document.problem("unfilled-blank", body.at("matrix"), message, allowed="a value"))
+        unknown.append(document.problem("unfilled-blank", document.phases[0].at("matrix"), message, allowed="a value"))
     failure = rests_on(document.to_mapping()).failure_probability
     if failure > 0.0:
         message = (
@@ -231,15 +230,15 @@ def released(entry: Document | Certificate, instead: str) -> Iterator[PricedPhas
     """Yield the rounds of each phase of an entry; `instead` says what to do with one that has none. Raises as `Filter.cost`."""
     document = document_of(entry)
     instance = instance_of(document)
-    for body, bounds in zip(instance.document.bodies, instance.parts(), strict=True):
+    for node, bounds in zip(instance.document.phases, instance.parts(), strict=True):
         if bounds is None:
-            nothing = PricedPhase(instance.document, body, ())
+            nothing = PricedPhase(instance.document, node, ())
             raise nothing.refused(
-                f"no bound is implemented for {body.sampler.kind} sampling in this filter: the whole run is analysed by "
+                f"no bound is implemented for {node.sampler_kind} sampling in this filter: the whole run is analysed by "
                 f"drawing samples of its loss, or by moments in one direction, which bound no divergence. {instead}"
             )
         kinds = tuple(RoundsOfKind(kind["remove"].upper, kind["add"].upper) for kind in alternatives_of(bounds))
-        yield PricedPhase(instance.document, body, kinds)
+        yield PricedPhase(instance.document, node, kinds)
 
 
 def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[ProfileKind, int]]:
@@ -248,6 +247,6 @@ def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[ProfileKind, int]]:
         yield from ((inner, item.count * count) for inner, count in item.profile.flat())
 
 
-def words_of(part: ProfileKind, body: Body) -> str:
+def words_of(part: ProfileKind, node: Node) -> str:
     """Return what has no bound, in words for a refusal."""
-    return part.called or f"{body.sampler.kind} sampling"
+    return part.called or f"{node.sampler_kind} sampling"

@@ -55,17 +55,12 @@ class BasicFilter(AdditiveFilter):
 
         instance = instance_of(entry)
         privacy = entry.privacy
-        if any(analysis.mechanism is not None for analysis in instance.analyses):
-            body = next(
-                body
-                for analysis, body in zip(instance.analyses, entry.bodies, strict=True)
-                if analysis.mechanism is not None
-            )
+        for node in (one.node for one in instance.theorems if one.sampled):
             message = (
-                f"{body.sampler.kind} sampling is certified by drawing samples, which takes minutes and is not repeated here: "
+                f"{node.sampler_kind} sampling is certified by drawing samples, which takes minutes and is not repeated here: "
                 "certify the document and give its certificate"
             )
-            problem = entry.problem("uncertified", body.at("sampler", "kind"), message, allowed="a certificate")
+            problem = entry.problem("uncertified", node.at("sampler", "kind"), message, allowed="a certificate")
             raise DocumentError([problem])
         bounds = instance.bounds()
         if privacy.delta == "solve":

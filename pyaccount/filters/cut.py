@@ -158,7 +158,7 @@ def _worst(phase: PricedPhase, orders: tuple[float, ...], cut: float) -> tuple[f
             known = _cut(part, orders, cut)
             if known is None:
                 raise phase.refused(
-                    f"no bound is implemented for the losses of {words_of(part, phase.body)} in this filter. {INSTEAD}"
+                    f"no bound is implemented for the losses of {words_of(part, phase.node)} in this filter. {INSTEAD}"
                 )
             for index, number in enumerate((*known[1], known[0])):
                 totals[index] += count * Fraction(number)

@@ -63,7 +63,7 @@ class GaussianFilter(AdditiveFilter):
 
     def _reason(self, phase: PricedPhase, part: ProfileKind) -> str:
         return (
-            f"{words_of(part, phase.body)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, and "
+            f"{words_of(part, phase.node)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, and "
             f"mechanisms with a pure ε. {INSTEAD}"
         )
 

@@ -51,7 +51,7 @@ def _worst(phase: PricedPhase, order: float) -> Fraction:
     """Return the divergence of a phase, that of the worst kind of record and direction."""
 
     def reason(part: ProfileKind) -> str:
-        what = words_of(part, phase.body)
+        what = words_of(part, phase.node)
         return f"the Rényi divergence of order {shortest(order)} of {what}{part.without_divergence}. {INSTEAD}"
 
     return phase.worst(lambda part, _: divergence(part, order), reason)
@@ -129,7 +129,7 @@ class ConcentratedFilter(AdditiveFilter):
 
     def _reason(self, phase: PricedPhase, part: ProfileKind) -> str:
         return (
-            f"{words_of(part, phase.body)} in {self.called}, which needs D_a ≤ aρ for every order a. Use a Rényi filter, which "
+            f"{words_of(part, phase.node)} in {self.called}, which needs D_a ≤ aρ for every order a. Use a Rényi filter, which "
             f"needs it for a list of orders. {INSTEAD}"
         )
 

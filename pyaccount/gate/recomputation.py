@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.consistency import form_sha256
 from pyaccount.certificate.issue import issue, matrix_record
+from pyaccount.document.tree import TrainingRun
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.common import default_profile
-from pyaccount.plan.matrices import strategy
 from pyaccount.plan.normal_form import normal_form
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.running import compile_document
 
 if TYPE_CHECKING:
@@ -101,10 +102,11 @@ class Recomputation:
         terms = Terms("bounds", tolerance, same_version=True)
         differing = [
             difference
-            for body, asked, phase in zip(document.bodies, self.document.bodies, self.data.phases, strict=False)
+            for run, asked, phase in zip(document.phases, self.document.phases, self.data.phases, strict=False)
+            if isinstance(run, TrainingRun) and isinstance(asked, TrainingRun)
             for difference in differences(
                 {"matrix": phase.matrix.model_dump()},
-                {"matrix": matrix_record(body, strategy(document, body), asked).model_dump()},
+                {"matrix": matrix_record(RunCase(Protection.of(document), run), asked).model_dump()},
                 terms,
             )
         ]

@@ -16,17 +16,18 @@ from pyaccount.composing import joint_document
 from pyaccount.document.data_set import DataSet
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.resting import rests_on
+from pyaccount.document.tree import TrainingRun
 from pyaccount.errors import DocumentError, LedgerError, Problem
 from pyaccount.ledger.events import hash_of
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.reading.sources import Handed
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    pass
 
 #: The δ of a joint document of which only the phases are used.
 ANY_DELTA = 1e-6
@@ -70,7 +71,7 @@ def planned(source: EntrySource) -> PlannedEntry:
     document = load(source)
     unknown = [path for path in (document.blank, *document.choices) if path not in (None, ("privacy", "epsilon"))]
     if unknown or document.searched:
-        path = unknown[0] if unknown else document.bodies[0].at("matrix")
+        path = unknown[0] if unknown else document.phases[0].at("matrix")
         assert path is not None
         message = (
             "a ledger counts what is known before a run, and this value is still to be found: certify the document first, and "
@@ -96,8 +97,8 @@ def of_certificate(certificate: Certificate) -> PlannedEntry:
 
 
 def _planned(source: Document | Certificate, document: Document, asked: str, digest: str | None = None) -> PlannedEntry:
-    for body in document.every_body():
-        for path, name in body.files().items():
+    for node in document.every_node():
+        for path, name in node.files().items():
             message = (
                 f"names the file {name}, and a ledger keeps no files, so that nobody could compute its total later: write the "
                 "values into the document"
@@ -116,8 +117,9 @@ def _planned(source: Document | Certificate, document: Document, asked: str, dig
         )
         raise DocumentError([document.problem("no-valid-bound", ("privacy",), message)])
     phases = tuple(joint["phases"])
-    training = not any(isinstance(body.noise, MechanismKind) for body in document.bodies)
-    rounds = sum(body.count * number(body.training.iterations) for body in document.bodies) if training else None
+    runs = list(document.runs_among_phases())
+    training = len(runs) == len(document.phases)
+    rounds = sum(run.count * number(run.training.iterations) for run in runs) if training else None
     return PlannedEntry(source, document, asked, phases, rounds, digest)
 
 
@@ -145,14 +147,14 @@ def first_rounds(found: PlannedEntry, rounds: int) -> Document | None:
     Then each round is a mechanism of its own, which a filter that adds the costs of rounds counts by itself. None for every
     other document, and for none or all of the rounds.
     """
-    bodies = found.document.bodies
-    if found.rounds is None or not 0 < rounds < found.rounds or len(bodies) != 1 or not _independent(bodies[0]):
+    cases = Protection.of(found.document).runs()
+    if not independent(found) or found.rounds is None or not 0 < rounds < found.rounds:
         return None
     mapping = found.document.to_mapping()
     body = mapping["phases"][0] if "phases" in mapping else mapping
     training = {key: value for key, value in body["training"].items() if key != "epochs"}
     body["training"] = training | {"iterations": rounds}
-    body["sampler"] |= sampler_plan(bodies[0]).cut(bodies[0], rounds)
+    body["sampler"] |= sampler_plan(cases[0]).cut(rounds)
     try:
         return load(mapping)
     except DocumentError:
@@ -162,16 +164,12 @@ def first_rounds(found: PlannedEntry, rounds: int) -> Document | None:
 
 def independent(found: PlannedEntry) -> bool:
     """Return whether the document is one run whose rounds are independent of one another."""
-    return len(found.document.bodies) == 1 and _independent(found.document.bodies[0])
-
-
-def _independent(body: Body) -> bool:
-    """Return whether the rounds of a body are independent of one another, given the data."""
-    plan = sampler_plan(body) if not body.inner and not isinstance(body.noise, MechanismKind) else None
+    if len(found.document.phases) != 1 or not isinstance(found.document.phases[0], TrainingRun):
+        return False
+    (case,) = Protection.of(found.document).runs()
     return (
-        plan is not None
-        and body.count == 1
-        and body.matrix.kind == "identity"
-        and not body.schedules()
-        and plan.independent_rounds
+        case.node.count == 1
+        and case.node.matrix.kind == "identity"
+        and not case.node.schedules()
+        and sampler_plan(case).independent_rounds
     )

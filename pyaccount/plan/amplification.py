@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document.amplification import LaplaceBase, StatedBase
 from pyaccount.errors import DocumentError
-from pyaccount.plan.samplers import PLANS
+from pyaccount.plan.protection import Protection
+from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification
@@ -44,14 +44,14 @@ class AmplificationPlan:
 
     def run(self) -> tuple[float, tuple[Effect, ...]]:
         """Return η, the probability that the record is drawn, and the effect at each ε: closed forms, rounded up."""
-        base, body = self.document.base, self.document.body
-        law = PLANS[body.sampler.kind].fixed_draws(body)
-        epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
+        base, body = self.document.base, self.document.draw
+        law = sampler_plan(Protection.of_draw(self.document)).fixed_draws()
+        epsilons = (base.epsilon,) if isinstance(base.epsilon, float) else base.epsilon
         rows = _core.amplify(
             list(epsilons),
             base=base.kind,
-            noise_multiplier=0.0 if isinstance(base, StatedBase) else base.multiplier,
-            deltas=list(base.group_deltas) if isinstance(base, StatedBase) else [],
+            noise_multiplier=base.multiplier,
+            deltas=list(base.group_deltas),
             probability=body.sampling_probability() if law is None else None,
             draw=None if law is None else law.draws,
         )
@@ -64,7 +64,7 @@ class AmplificationPlan:
 
 def compile_amplification(document: Amplification) -> AmplificationPlan:
     """Return the plan of a document of kind amplification. Raises `DocumentError` for what no theorem covers."""
-    body = document.body
+    body = document.draw
     if getattr(body.sampler, "rounds_per_subset", 1) != 1:
         message = "the mechanism is run once, on one batch from one subset"
         raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
@@ -83,12 +83,12 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
     secret = "The batch is secret: nothing but the mechanism's output is released."
     noise = (
         "The guarantee of the mechanism without sampling is as stated, for data sets in which 1, 2, … records are replaced."
-        if isinstance(document.base, StatedBase)
+        if document.base.kind == "stated"
         else f"The noise is {document.base.kind}, drawn from a generator that cannot be predicted, and the query's sensitivity "
         "for j replaced records is at most j times that for one"
-        + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
+        + ("; its answer is a number." if document.base.kind == "laplace" else ".")
     )
-    law = PLANS[body.sampler.kind].fixed_draws(body)
+    law = sampler_plan(Protection.of_draw(document)).fixed_draws()
     if law is None:
         p = body.sampling_probability()
         return AmplificationPlan(

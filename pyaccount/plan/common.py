@@ -13,10 +13,10 @@ from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
     from pyaccount.document.sections import Privacy
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
+    from pyaccount.plan.protection import Protection, RunCase
     from pyaccount.reading.fields import Solve
 
 N = TypeVar("N", bound=float)
@@ -58,9 +58,9 @@ def number(value: N | Solve | ScheduledMultiplier | None) -> N:
     return value
 
 
-def moves(document: Document) -> int:
+def moves(asked: Protection) -> int:
     """Return how far one record moves the sum of a round, in clip norms: 2 if it is replaced by another one, else 1."""
-    return 2 if document.privacy.adjacency == "replace-one" else 1
+    return 2 if asked.privacy.adjacency == "replace-one" else 1
 
 
 #: The guarantee for a group of k under every mechanism: k steps between neighbours, each of which multiplies the δ of those
@@ -68,46 +68,46 @@ def moves(document: Document) -> int:
 GROUP_LEMMA = "by the group lemma, (ε, δ) for one implies (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k"
 
 
-def group_refusals(document: Document, body: Body) -> list[Problem]:
+def group_refusals(case: RunCase) -> list[Problem]:
     """Refuse groups of records, for a sampler that draws each record independently."""
-    if document.privacy.group_size == 1:
+    if case.asked.privacy.group_size == 1:
         return []
     message = (
-        f"no bound is implemented for groups of records under {body.sampler.kind} sampling, which samples each record "
+        f"no bound is implemented for groups of records under {case.node.sampler.kind} sampling, which samples each record "
         f"independently, so that their participations interleave; {GROUP_LEMMA}; for users with several records use "
         "user-b-min-sep, whose unit is the user"
     )
-    return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+    return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
-def rounds_text(body: Body) -> str:
-    """Return how many rounds a body runs, as text for people."""
-    iterations = value_or_symbol(body.training.iterations, "n")
-    return iterations if body.count == 1 else f"{body.count} × {iterations}"
+def rounds_text(run: TrainingRun) -> str:
+    """Return how many rounds a run runs, as text for people."""
+    iterations = value_or_symbol(run.training.iterations, "n")
+    return iterations if run.count == 1 else f"{run.count} × {iterations}"
 
 
-def rounds(body: Body) -> int:
-    """Return how many rounds a body runs, over all of its runs."""
-    return body.count * number(body.training.iterations)
+def rounds(run: TrainingRun) -> int:
+    """Return how many rounds a run runs, over all of its runs."""
+    return run.count * number(run.training.iterations)
 
 
-def length_text(body: Body) -> str | None:
+def length_text(run: TrainingRun) -> str | None:
     """Explain how the rounds of a run follow from the epochs that the document asks for; None if it asks for none."""
-    length = None if body.epochs is None else body.epoch()
-    if length is None or body.epochs is None or body.training.iterations == "solve":
+    length = None if run.epochs is None else run.epoch()
+    if length is None or run.epochs is None or run.training.iterations == "solve":
         return None
-    done = number(body.training.iterations)
+    done = number(run.training.iterations)
     exactly = epochs_text(epochs_of(done, length))
-    asked = f"{epochs_text(body.epochs)} of {float(length):.10g} rounds each"
-    if exactly == epochs_text(body.epochs):
+    asked = f"{epochs_text(run.epochs)} of {float(length):.10g} rounds each"
+    if exactly == epochs_text(run.epochs):
         return f"A run has {done} rounds: {asked}."
     return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
 
 
-def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
-    """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `body`."""
-    noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
-    users = body is not None and body.sampler.protects_users
+def basic_assumptions(privacy: Privacy, run: TrainingRun | None = None) -> tuple[str, ...]:
+    """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `run`."""
+    noise = NOISE if run is None or run.matrix.kind == "identity" else MATRIX_NOISE
+    users = run is not None and run.sampler.protects_users
     return (ADJACENCIES[privacy.adjacency].users if users else neighbours_assumption(privacy), CLIPPING, noise)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.document.tree import TrainingRun
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
-from pyaccount.plan.own_probabilities import strata_of
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path
-    from pyaccount.plan.reduction import Analysis, Reduction
+    from pyaccount.plan.theorem import Reduction, Theorem
 
 #: The relative width of the answer's interval if the document states none.
 COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
@@ -88,7 +88,14 @@ class Instance:
 
     #: The document with its blank filled, unless the blank is ε or δ.
     document: Document
-    analyses: tuple[Analysis, ...]
+    #: The theorem of each phase of this document.
+    theorems: tuple[Theorem, ...]
+
+    @classmethod
+    def of(cls, document: Document, theorems: tuple[Theorem, ...]) -> Instance:
+        """Return the theorems for the phases of a document of the same shape."""
+        asked = Protection.of(document)
+        return cls(document, tuple(one.on(phase, asked) for one, phase in zip(theorems, document.phases, strict=True)))
 
     @property
     def merges(self) -> bool:
@@ -98,14 +105,11 @@ class Instance:
     @property
     def reductions(self) -> tuple[Reduction, ...]:
         """Return the theorems in words, with this value of the blank."""
-        return worded(self.document, self.analyses)
+        return worded(self.theorems)
 
     def parts(self) -> list[DirectedBounds | None]:
         """Return the rounds of each phase; None for a sampled one. Raises `DocumentError` for numbers without bound."""
-        return [
-            None if analysis.bounds is None else analysis.bounds(self.document, body)
-            for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
-        ]
+        return [None if one.sampled else one.bounds() for one in self.theorems]
 
     def bounds(self, width: float | None = None) -> DirectedBounds:
         """Return the rounds to compose, of a plan that is not sampled.
@@ -113,15 +117,13 @@ class Instance:
         Given a `width`, nearly alike rounds of long schedules are bounded by the worst of them. This makes the interval
         of ε wider by about this fraction of ε: see `pyaccount.plan.alike`.
         """
-        parts = [part for part in self.parts() if part is not None]
-        assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
-        exact = combine(parts, merge_gaussians=self.merges)
+        exact = self._combined(one.bounds() for one in self.theorems)
         return exact if width is None else grouped_alike(exact, width)
 
     def composed_bounds(self) -> DirectedBounds | None:
         """Return the rounds of the phases that are not sampled; None if all are sampled."""
         parts = [part for part in self.parts() if part is not None]
-        return combine(parts, merge_gaussians=self.merges) if parts else None
+        return self._combined(parts) if parts else None
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """Return the name and the rounds of each kind of record, the rest of the document included.
@@ -129,12 +131,12 @@ class Instance:
         A kind is a part, a stratum, or a stratum in a part. Empty for documents all of whose records are of one kind. Strata
         are left out if there would be very many kinds, and beside phases that are sampled.
         """
-        strata, sampled = strata_of(self.document), any(analysis.bounds is None for analysis in self.analyses)
+        strata, sampled = _strata_of(self.document), any(one.sampled for one in self.theorems)
         if sampled or len(strata) < 2:
             return () if sampled else self._of_parts()
         kinds: list[Alternative] = []
         for stratum in strata:
-            filled = replace(self, document=stratum.document)
+            filled = Instance.of(stratum.document, self.theorems)
             inside = filled._of_parts() or (Alternative("", filled.bounds()),)
             kinds += [Alternative(", and ".join(filter(None, (stratum.name, one.name))), one.bounds) for one in inside]
             if len(kinds) > MOST_KINDS:
@@ -143,19 +145,12 @@ class Instance:
 
     def _of_parts(self) -> tuple[Alternative, ...]:
         """Return the kinds of records by the parts that they are in; empty if there are no disjoint parts."""
-        if all(analysis.alternatives is None for analysis in self.analyses):
+        if not any(one.of_kinds for one in self.theorems):
             return ()
-        kinds: list[tuple[Alternative, ...]] = []
-        for analysis, body in zip(self.analyses, self.document.bodies, strict=True):
-            assert analysis.bounds is not None, "documents whose records differ are not sampled"
-            if analysis.alternatives is None:
-                kinds.append((Alternative("", analysis.bounds(self.document, body)),))
-            else:
-                kinds.append(analysis.alternatives(self.document, body))
+        kinds = [one.alternatives() if one.of_kinds else (Alternative("", one.bounds()),) for one in self.theorems]
         return tuple(
             Alternative(
-                ", and ".join(one.name for one in choice if one.name),
-                combine([one.bounds for one in choice], merge_gaussians=self.merges),
+                ", and ".join(one.name for one in choice if one.name), self._combined(one.bounds for one in choice)
             )
             for choice in product(*kinds)
         )
@@ -165,29 +160,63 @@ class Instance:
 
         Returns None if no phase contains it, if there is no other phase, or if another phase is sampled.
         """
-        if not any(body.path and body.contains(path) for body in self.document.bodies):
+        if not any(one.node.path and one.node.contains(path) for one in self.theorems):
             return None
         rest = []
-        for analysis, body in zip(self.analyses, self.document.bodies, strict=True):
-            left = body
-            if body.contains(path):
-                left = replace(body, inner=tuple(part for part in body.inner if not part.contains(path)))
-                if not body.disjoint or not left.inner:
-                    continue
-            if analysis.bounds is None:
+        for one in self.theorems:
+            left: Theorem | None = one
+            if one.node.contains(path):
+                left = one.without(path)
+            if left is None:
+                continue
+            if left.sampled:
                 return None
-            rest.append(analysis.bounds(self.document, left))
-        return combine(rest, merge_gaussians=self.merges) if rest else None
+            rest.append(left.bounds())
+        return self._combined(rest) if rest else None
 
     def mechanism(self) -> SampledMechanism:
         """Return the sampled phases as one mechanism, without the rounds that are composed with them."""
-        return together(
-            [
-                (analysis.mechanism(self.document, body), body.count)
-                for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
-                if analysis.mechanism is not None
-            ]
-        )
+        return together([(one.mechanism(), one.node.count) for one in self.theorems if one.sampled])
+
+    def _combined(self, parts: Iterable[DirectedBounds]) -> DirectedBounds:
+        return combine(parts, merge_gaussians=self.merges)
+
+
+class _FilledStratum(NamedTuple):
+    """The records of a stratum in words, and the document in which all records are drawn as these are."""
+
+    name: str
+    document: Document
+
+
+def _strata_of(document: Document) -> tuple[_FilledStratum, ...]:
+    """Return the strata of a document, those with the largest probabilities first; the blank of the document is filled.
+
+    The row of a name is about a record that is of the stratum with this name in every phase that names it. A phase that does
+    not name it counts with its largest probability.
+    """
+    stated = {
+        node.at_probability(): node.own_probabilities
+        for node in document.every_node()
+        if node.own_probabilities is not None
+    }
+    largest: dict[str, float] = {}
+    for stratum in (stratum for own in stated.values() for stratum in own.named()):
+        largest[stratum.name] = max(stratum.probability, largest.get(stratum.name, 0.0))
+    found = []
+    for name in sorted(largest, key=lambda name: (-largest[name], name)):
+        filled = document
+        for path, own in stated.items():
+            filled = filled.with_value(path, dict(own.named()).get(name, own.largest()))
+        found.append(_FilledStratum(_called(document, name), filled))
+    return tuple(found)
+
+
+def _called(document: Document, name: str) -> str:
+    """Return the protected records of a stratum in words."""
+    privacy = document.privacy
+    called = name if privacy.group_size == 1 else f"{privacy.group_size} records of {name}"
+    return f"{called}, replaced within the stratum" if privacy.adjacency == "replace-one" else called
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +228,7 @@ class CompiledDocument:
     """
 
     document: Document
-    analyses: tuple[Analysis, ...]
+    theorems: tuple[Theorem, ...]
     #: The theorems in words, in which the blank is written as its symbol.
     reductions: tuple[Reduction, ...]
     #: The candidates of the `choose:` lists, or the one document whose matrix is searched for; and the document that asks for
@@ -219,8 +248,8 @@ class CompiledDocument:
         blank = self.document.blank
         if value is None:
             assert blank is None or blank[-1] in BOUNDS_OF_THE_GUARANTEE, "a blank of the mechanism needs a value"
-            return Instance(self.document, self.analyses)
-        return Instance(self.document.filled(value), self.analyses)
+            return Instance(self.document, self.theorems)
+        return Instance.of(self.document.filled(value), self.theorems)
 
     @property
     def blank(self) -> str | None:
@@ -229,14 +258,20 @@ class CompiledDocument:
         return None if path is None or path[-1] in BOUNDS_OF_THE_GUARANTEE else str(path[-1])
 
     @property
+    def only_run(self) -> RunCase:
+        """The question about the only training run, for plans that are known to have one."""
+        (run,) = self.theorems[0].asked.runs()
+        return run
+
+    @property
     def sampled(self) -> bool:
         """Whether some part of the mechanism is analysed by sampling its privacy loss."""
-        return any(analysis.mechanism is not None for analysis in self.analyses)
+        return any(one.sampled for one in self.theorems)
 
     @property
     def mixed(self) -> bool:
         """Whether the document has both sampled phases and phases that compose."""
-        return self.sampled and any(analysis.mechanism is None for analysis in self.analyses)
+        return self.sampled and not all(one.sampled for one in self.theorems)
 
     @property
     def tolerance(self) -> float:
@@ -251,23 +286,25 @@ class CompiledDocument:
         """Whether there are so many kinds of rounds that nearly alike ones may be bounded by the worst of them."""
         if self.sampled or self.closed_form or budget_of(self.document) is not None:
             return False
-        bodies = [body for analysis, body in zip(self.analyses, self.document.bodies, strict=True) if analysis.alike]
-        if len(bodies) <= MANY and not any(body.schedules() for body in bodies):
+        alike = [one for one in self.theorems if one.alike]
+        if len(alike) <= MANY and not any(one.node.schedules() for one in alike):
             return False
-        return len({kind for body in bodies for kind in self._kinds(body)}) > MANY
+        return len({kind for one in alike for kind in self._kinds(one)}) > MANY
 
-    def _kinds(self, body: Body) -> Iterable[object]:
+    def _kinds(self, one: Theorem) -> Iterable[object]:
         """Return what distinguishes the kinds of rounds of a body; nothing while the length of its schedule is the blank."""
-        noise, batch = body.noise.multiplier, body.training.expected_batch_size
-        if body.schedules():
-            known = body.training.iterations != "solve"
-            return [(body.path, kind.values) for kind in kinds_of(self.document, body)] if known else []
-        return [(noise, "solve", 0.0) if batch == "solve" else (noise, batch, body.sampling_probability())]
+        run = one.node
+        assert isinstance(run, TrainingRun)
+        noise, batch = run.noise.multiplier, run.training.expected_batch_size
+        if run.schedules():
+            known = run.training.iterations != "solve"
+            return [(run.path, kind.values) for kind in kinds_of(RunCase(one.asked, run))] if known else []
+        return [(noise, "solve", 0.0) if batch == "solve" else (noise, batch, run.sampling_probability())]
 
     @property
     def closed_form(self) -> bool:
         """Whether the whole composition is one Gaussian mechanism, which needs no discretisation."""
-        return all(analysis.gaussian for analysis in self.analyses) and self.document.accounting.method == "auto"
+        return all(one.gaussian for one in self.theorems) and self.document.accounting.method == "auto"
 
     @property
     def engine(self) -> str:
@@ -309,11 +346,11 @@ class CompiledDocument:
         return f"the {extreme} {path_text(blank)} with {target}-DP"
 
 
-def worded(document: Document, analyses: tuple[Analysis, ...]) -> tuple[Reduction, ...]:
-    """Return the theorem for each body in words. For a body that counts in epochs, its length is an assumption too."""
+def worded(theorems: tuple[Theorem, ...]) -> tuple[Reduction, ...]:
+    """Return the theorem for each phase in words. For one that counts in epochs, its length is an assumption too."""
     reductions = []
-    for analysis, body in zip(analyses, document.bodies, strict=True):
-        reduction, length = analysis.words(document, body), length_text(body)
+    for one in theorems:
+        reduction, length = one.words(), length_text(one.node) if isinstance(one.node, TrainingRun) else None
         reductions.append(
             reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length))
         )

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.tree import Release
 from pyaccount.errors import DocumentError
+from pyaccount.plan.choosing import theorem_of
+from pyaccount.plan.combinators.parts import ONE_EACH
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.disjoint import kinds_refusals
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.noises import analysis_of, noise_plan
-from pyaccount.plan.noises.parts import ONE_EACH
 from pyaccount.plan.own_probabilities import own_probability_refusals
+from pyaccount.plan.protection import Case, Protection, RunCase
 from pyaccount.plan.samplers import PLANS, sampler_plan
-from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
+from pyaccount.plan.scheduled import schedule_refusals
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
-    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.theorem import Theorem
 
 Compiled = TypeVar("Compiled", bound=CompiledDocument)
 
@@ -52,22 +52,20 @@ def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
 
 
 def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
-    _refuse([problem for body in document.every_body() for problem in schedule_refusals(document, body)])
-    _refuse([problem for body in document.every_body() for problem in own_probability_refusals(document, body)])
-    _refuse([problem for body in document.every_body() for problem in matrix_plan(body).refusals(document, body)])
-    _refuse(_dependent_rounds(document))
-    _refuse(
-        [
-            problem
-            for body in document.every_body()
-            if body.matrix.searched
-            for problem in _search_refusals(document, body)
-        ]
-    )
-    _refuse(kinds_refusals(document))
-    analyses = tuple(_analysis(document, body) for body in document.bodies)
-    _refuse(_sampled_beside_parts(document, analyses))
-    plan = kind(document, analyses, worded(document, analyses))
+    asked = Protection.of(document)
+    cases = asked.runs()
+    for refusals in (
+        schedule_refusals,
+        own_probability_refusals,
+        _matrix_refusals,
+        _dependent_rounds,
+        _search_refusals,
+    ):
+        _refuse([problem for case in cases for problem in refusals(case)])
+    _refuse(kinds_refusals(asked))
+    theorems = tuple(_theorem(case) for case in asked.cases())
+    _refuse(_sampled_beside_parts(theorems))
+    plan = kind(document, theorems, worded(theorems))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
             "only b-min-sep, balls-in-bins, Poisson, random-allocation and random cyclic-poisson sampling of one record, and "
@@ -87,28 +85,28 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     if plan.blank is None:
         # Refusals that depend on numbers are raised here, before anything runs.
         plan.at().composed_bounds()
-    _refuse([problem for body in document.every_body() for problem in _workload_refusals(document, body)])
-    for body in document.every_body():
-        if matrix_plan(body).may_fail and body.training.iterations != "solve":
+    _refuse([problem for case in cases for problem in _workload_refusals(case)])
+    for case in cases:
+        if matrix_plan(case).may_fail and case.node.training.iterations != "solve":
             # Refusals that depend on a file or on an inverse are raised here, too.
-            strategy(document, body)
+            strategy(case)
     return plan
 
 
-def _sampled_beside_parts(document: Document, analyses: tuple[Analysis, ...]) -> list[Problem]:
+def _sampled_beside_parts(theorems: tuple[Theorem, ...]) -> list[Problem]:
     """Refuse phases that are analysed by drawing samples in a document whose records are of several kinds."""
-    if all(analysis.alternatives is None for analysis in analyses):
+    if not any(one.of_kinds for one in theorems):
         return []
     return [
-        document.problem(
+        one.asked.problem(
             "no-valid-bound",
-            body.at("sampler", "kind"),
-            f"{body.sampler.kind} sampling is analysed by drawing samples, which is not implemented beside disjoint parts: "
+            one.node.at("sampler", "kind"),
+            f"{one.node.sampler_kind} sampling is analysed by drawing samples, which is not implemented beside disjoint parts: "
             f"{ONE_EACH}",
             allowed="a sampler whose rounds compose",
         )
-        for analysis, body in zip(analyses, document.bodies, strict=True)
-        if analysis.mechanism is not None
+        for one in theorems
+        if one.sampled
     ]
 
 
@@ -121,9 +119,9 @@ def _uncertain_beside_samples(plan: CompiledDocument) -> list[Problem]:
         "that phase alone, and compose the two certificates"
     )
     return [
-        plan.document.problem("no-valid-bound", body.at("mechanism"), message, allowed="a proven guarantee")
-        for body in plan.document.every_body()
-        if isinstance(body.noise, MechanismKind) and body.noise.uncertain
+        plan.document.problem("no-valid-bound", node.at("mechanism"), message, allowed="a proven guarantee")
+        for node in plan.document.every_node()
+        if isinstance(node, Release) and node.mechanism.uncertain
     ]
 
 
@@ -132,12 +130,12 @@ def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
     document, message = plan.document, ""
     if document.accounting.method != "renyi":
         return []
-    bodies = document.bodies
+    phases = plan.theorems
     if not plan.sampled:
         message = (
             "the rounds of this document compose by privacy loss distributions, which are more precise than moments"
         )
-    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
+    elif len(phases) > 1 or phases[0].node.count > 1 or not sampler_plan(plan.only_run).has_moments():
         message = "moments are implemented only for one phase of b-min-sep sampling, with a banded Toeplitz matrix or no matrix"
     elif document.privacy.adjacency == "replace-one":
         message = "moments are not implemented for replaced records"
@@ -148,84 +146,86 @@ def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
     return [document.problem("no-valid-bound", path, message, allowed=allowed)] if message else []
 
 
-def _workload_refusals(document: Document, body: Body) -> list[Problem]:
+def _workload_refusals(case: RunCase) -> list[Problem]:
     """Refuse a workload on noise that has no error of sums; empty if there is none.
 
     Raises `DocumentError` if the error under the workload exceeds the range of doubles.
     """
-    if body.workload is None:
+    if case.node.workload is None:
         return []
-    if not noise_plan(body).sums_have_error:
+    if not case.node.noise.sums_have_error:
         message = "a workload describes an optimizer on noisy sums, but this noise is added to single numbers: leave workload out"
-        return [document.problem("contradiction", body.at("workload"), message)]
-    if body.training.iterations != "solve":
-        workload_error(document, body)
+        return [case.asked.problem("contradiction", case.node.at("workload"), message)]
+    if case.node.training.iterations != "solve":
+        workload_error(case)
     return []
 
 
-def _dependent_rounds(document: Document) -> list[Problem]:
+def _matrix_refusals(case: RunCase) -> list[Problem]:
+    """Return what the matrix of a node refuses."""
+    return matrix_plan(case).refusals()
+
+
+def _dependent_rounds(case: RunCase) -> list[Problem]:
     """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
-    problems = []
-    for body in document.every_body():
-        plan = sampler_plan(body)
-        if body.matrix.kind != "identity" and plan.round_by_round:
-            message = (
-                f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
-                f"sampling{plan.known_with_matrix}; use b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
-                "participations apart"
-            )
-            allowed = "b-min-sep, balls-in-bins, cyclic-poisson or none"
-            problems.append(document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed=allowed))
-            problems += plan.matrix_refusals(document, body)
-    return problems
+    plan = sampler_plan(case)
+    if case.node.matrix.kind == "identity" or not plan.round_by_round:
+        return []
+    message = (
+        f"with a matrix the rounds depend on one another, and no bound is implemented for {case.node.sampler.kind} "
+        f"sampling{plan.known_with_matrix}; use b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
+        "participations apart"
+    )
+    path, allowed = case.node.at("sampler", "kind"), "b-min-sep, balls-in-bins, cyclic-poisson or none"
+    return [case.asked.problem("no-valid-bound", path, message, allowed=allowed), *plan.matrix_refusals()]
 
 
-def _search_refusals(document: Document, body: Body) -> list[Problem]:
-    """Explain why no matrix can be optimised for the sampling of a body; empty if one can."""
+def _search_refusals(case: RunCase) -> list[Problem]:
+    """Explain why no matrix can be optimised for the sampling of a node; empty if one can."""
+
+    if not case.node.matrix.searched:
+        return []
 
     def refused(path: Path, message: str, allowed: str) -> Problem:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
-        return document.problem("no-optimum", path, remedy, allowed=allowed)
+        return case.asked.problem("no-optimum", path, remedy, allowed=allowed)
 
-    if sampler_plan(body).spaced_pattern(body) is not None:
-        if body.noise.also:
+    if sampler_plan(case).spaced_pattern() is not None:
+        if case.node.noise.also:
             message = "a matrix is not optimised if several sums of a batch are released"
-            return [refused(body.at("noise", "also"), message, "leave also out")]
-        if body.matrix.banded:
+            return [refused(case.node.at("noise", "also"), message, "leave also out")]
+        if case.node.matrix.banded:
             return []
         message = "without sampling, buffers are optimised for the participations that the order allows by default"
-        return [refused(body.at("matrix", "optimize_for"), message, "leave it to its default")]
-    if sampler_plan(body).differentiable(document, body) is None:
+        return [refused(case.node.at("matrix", "optimize_for"), message, "leave it to its default")]
+    if sampler_plan(case).differentiable() is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
         message, allowed = (
-            sampler_plan(body).unsteered(body),
+            sampler_plan(case).unsteered(),
             f"use {known} (users that share no records)",
         )
-        return [refused(body.at("sampler", "kind"), message, allowed)]
+        return [refused(case.node.at("sampler", "kind"), message, allowed)]
     problems = []
-    if document.privacy.adjacency == "replace-one":
+    if case.asked.privacy.adjacency == "replace-one":
         message = "derivatives of δ are implemented for one record added or removed, not for one that is replaced"
         problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
-    if body.truncation() is not None:
+    if case.node.truncation() is not None:
         message = "a matrix is not optimised for truncated batches"
-        problems.append(refused(body.at("sampler", "truncate_to"), message, "leave truncate_to out"))
-    if body.count > 1:
+        problems.append(refused(case.node.at("sampler", "truncate_to"), message, "leave truncate_to out"))
+    if case.node.count > 1:
         message = "a matrix is not optimised for a body that is run several times"
-        problems.append(refused(body.at("count"), message, "leave count out"))
-    if body.noise.also:
+        problems.append(refused(case.node.at("count"), message, "leave count out"))
+    if case.node.noise.also:
         message = "a matrix is not optimised if several sums of a batch are released"
-        problems.append(refused(body.at("noise", "also"), message, "leave also out"))
+        problems.append(refused(case.node.at("noise", "also"), message, "leave also out"))
     return problems
 
 
-def _analysis(document: Document, body: Body) -> Analysis:
-    """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
-    analysis = analysis_of(document, body)
-    if body.schedules():
-        analysis = ScheduledRounds(analysis).analysis()
-    if analysis.refusals is not None:
-        _refuse(analysis.refusals(document, body))
-    return analysis
+def _theorem(case: Case) -> Theorem:
+    """Return the theorem of a phase. Raises `DocumentError` for what it does not cover."""
+    theorem = theorem_of(case)
+    _refuse(theorem.refusals())
+    return theorem
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -9,21 +9,20 @@ from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.schedule_values import values_of
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path
+    from pyaccount.plan.protection import RunCase
 
 
-def contents_of(document: Document, body: Body) -> dict[Path, str]:
-    """Return the SHA-256 of what each file that a body names holds, by the file's document path.
+def contents_of(case: RunCase) -> dict[Path, str]:
+    """Return the SHA-256 of what each file that a run names holds, by the file's document path.
 
     A matrix is hashed by its entries, row by row, and a schedule by its values, round by round; both as doubles. Raises
     `DocumentError` for files without a matrix or a schedule.
     """
     found: dict[Path, str] = {}
-    if matrix_plan(body).from_file:
-        found[body.at("matrix", "file")] = strategy(document, body).fingerprint or ""
-    for path, scheduled in body.schedules().items():
+    if matrix_plan(case).from_file:
+        found[case.node.at("matrix", "file")] = strategy(case).fingerprint or ""
+    for path, scheduled in case.node.schedules().items():
         if isinstance(scheduled.schedule, ScheduleFile):
-            found[*path, "schedule", "file"] = values_of(document, body, path).sha256
+            found[*path, "schedule", "file"] = values_of(case, path).sha256
     return found

@@ -6,14 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.document.tree import TrainingRun
 from pyaccount.plan.common import PROFILE_SHARES
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.plan.theorem import Theorem
 
 #: The typical number of compositions for solving a blank: a bracket, a few secant steps, the two bounds.
 SEARCH_STEPS = 16
@@ -53,15 +56,12 @@ def composing_cost(plan: CompiledDocument) -> Cost:
         return Cost(questions, questions, 0)
     tolerance = plan.tolerance
     # The groups of a long schedule are composed twice: for the upper and for the lower bound.
-    different = sum(_kinds(plan, body) for body in document.bodies)
+    different = sum(_kinds(one) for one in plan.theorems)
     kinds = min(different, 2.0 * GROUPS / tolerance) if plan.long else different
     evaluations = kinds * 1500 * math.sqrt(1e-4 / tolerance)
-    iterations = sum(
-        body.count * (1000 if body.training.iterations == "solve" else body.training.iterations)
-        for body in document.bodies
-    )
-    points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(body) for body in document.bodies))
-    if any(body.truncation() is not None for body in document.bodies):
+    iterations = sum(phase.count * _rounds(phase) for phase in document.phases)
+    points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(phase) for phase in document.phases))
+    if any(run.truncation() is not None for run in document.runs_among_phases()):
         points *= REACH
     length = 2 ** min(22, max(6, round(math.log2(points))))
     return Cost(questions, round(evaluations), length)
@@ -107,16 +107,24 @@ def _moments_cost(mechanism: SampledMechanism) -> list[str]:
     return [*lines, "the order that proves the claim follows from σ, ε and δ"]
 
 
-def _kinds(plan: CompiledDocument, body: Body) -> int:
-    """Return the number of kinds of rounds of a body: one, unless it has a schedule of a known length."""
-    if not body.schedules() or body.training.iterations == "solve":
+def _kinds(theorem: Theorem) -> int:
+    """Return the number of kinds of rounds of a phase: one, unless it is a run with a schedule of a known length."""
+    run = theorem.node
+    if not isinstance(run, TrainingRun) or not run.schedules() or run.training.iterations == "solve":
         return 1
-    return len(kinds_of(plan.document, body))
+    return len(kinds_of(RunCase(theorem.asked, run)))
 
 
-def _rate(body: Body) -> float:
+def _rounds(node: Node) -> int:
+    """Return the number of rounds of one run of a node, roughly while it is the blank."""
+    return 1000 if node.rounds == "solve" else node.rounds
+
+
+def _rate(node: Node) -> float:
     """Return roughly how often a record takes part; 1 if the rate is the blank or if there is no single rate."""
+    if not isinstance(node, TrainingRun):
+        return 1.0 if node.draw is None else node.draw.probability
     try:
-        return body.participation_rate()
+        return node.participation_rate()
     except ValueError:
         return 1.0

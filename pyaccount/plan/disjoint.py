@@ -23,20 +23,20 @@ A lower end is the maximum of those of the kinds, each of which is about two dat
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.tree import Parts, Release, TrainingRun
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number
+from pyaccount.plan.protection import Case
 from pyaccount.plan.rounds import Alternative, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
     from pyaccount.errors import Problem
+    from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import DirectedBounds
 
 #: The most kinds of records of a document.
@@ -60,24 +60,24 @@ class _RecordKind(NamedTuple):
     shares: tuple[_Share, ...]
 
 
-def _record_kinds(document: Document, body: Body) -> tuple[_RecordKind, ...]:
+def _record_kinds(case: Case) -> tuple[_RecordKind, ...]:
     """Return where the protected records can be, at most one kind more than `MOST_KINDS`. Equal parts are one."""
-    classes = _equal_parts(body)
+    classes = _equal_parts(case.node)
     kinds: list[_RecordKind] = []
-    for kind in _kinds(document, body, classes):
+    for kind in _kinds(case, classes):
         kinds.append(kind)
         if len(kinds) > MOST_KINDS:
             break
     return tuple(kinds)
 
 
-def _kinds(document: Document, body: Body, classes: Sequence[Sequence[int]]) -> Iterator[_RecordKind]:
-    group = number(document.privacy.group_size)
-    names = [_called(body, parts) for parts in classes]
+def _kinds(case: Case, classes: Sequence[Sequence[int]]) -> Iterator[_RecordKind]:
+    group = number(case.asked.privacy.group_size)
+    names = [_called(case.node, parts) for parts in classes]
     if group == 1:
         for name, parts in zip(names, classes, strict=True):
             yield _RecordKind(name, (_Share(parts[0], 1),))
-        if document.privacy.adjacency != "replace-one":
+        if case.asked.privacy.adjacency != "replace-one":
             return
         for index, parts in enumerate(classes):
             for other in range(index, len(classes)):
@@ -122,82 +122,74 @@ def _partitions(records: int, parts: int, most: int) -> Iterator[tuple[int, ...]
             yield (first, *rest)
 
 
-def _equal_parts(body: Body) -> list[list[int]]:
+def _equal_parts(node: Node) -> list[list[int]]:
     """Return the indices of the parts, those that differ only in their names together."""
     classes: dict[int, list[int]] = {}
-    plain = [_nameless(part) for part in body.inner]
+    plain = [part.nameless() for part in node.inner]
     for index, part in enumerate(plain):
         first = next(other for other in range(index + 1) if plain[other] == part)
         classes.setdefault(first, []).append(index)
     return list(classes.values())
 
 
-def _nameless(body: Body) -> Body:
-    """Return the body without its place and name, and likewise those inside of it."""
-    return replace(body, path=(), name=None, inner=tuple(_nameless(one) for one in body.inner))
-
-
-def part_name(body: Body, index: int) -> str:
+def part_name(node: Node, index: int) -> str:
     """Return the name of a part in words."""
-    return body.inner[index].name or f"part {index + 1}"
+    return node.inner[index].name or f"part {index + 1}"
 
 
-def _called(body: Body, parts: Sequence[int]) -> str:
+def _called(node: Node, parts: Sequence[int]) -> str:
     if len(parts) > MOST_NAMES:
-        return f"{part_name(body, parts[0])} or {len(parts) - 1} equal parts"
-    return " or ".join(part_name(body, part) for part in parts)
+        return f"{part_name(node, parts[0])} or {len(parts) - 1} equal parts"
+    return " or ".join(part_name(node, part) for part in parts)
 
 
-def bounds_by_kind(
-    document: Document, body: Body, of_part: Callable[[int, Document, bool], DirectedBounds]
-) -> tuple[Alternative, ...]:
+def bounds_by_kind(case: Case, of_part: Callable[[int, Protection, bool], DirectedBounds]) -> tuple[Alternative, ...]:
     """Return the rounds of all runs of a phase with disjoint parts, for each kind of record.
 
     Args:
-        document: The document, with a number of records in its group.
-        body: The phase.
-        of_part: Returns the rounds of a part, given its index, the document that says what changes in it, and whether a
+        case: The phase, with a number of records in the group that is protected.
+        of_part: Returns the rounds of a part, given its index, what is asked about what changes in it, and whether a
             record leaves or joins it.
     """
-    _refuse_many(document)
+    _refuse_many(case.asked)
     found = []
-    for kind in _record_kinds(document, body):
+    for kind in _record_kinds(case):
         changed = []
         for share in kind.shares:
             if share.change == "stays":
-                asked = document.protecting(document.privacy.adjacency, share.records)
+                asked = case.asked.protecting(case.asked.privacy.adjacency, share.records)
                 changed.append(of_part(share.part, asked, False))
                 continue
-            one = of_part(share.part, document.protecting("add-remove", 1), True)
+            one = of_part(share.part, case.asked.protecting("add-remove", 1), True)
             changed.append(one if share.change == "leaves" else {"remove": one["add"], "add": one["remove"]})
         found.append(Alternative(kind.name, in_turn(changed)))
     return tuple(found)
 
 
-def kinds_refusals(document: Document) -> list[Problem]:
+def kinds_refusals(asked: Protection) -> list[Problem]:
     """Refuse documents with too many kinds of records; empty while the size of the group is the blank."""
-    bodies = [body for body in document.bodies if body.disjoint]
-    if not bodies or document.privacy.group_size == "solve":
+    phases = [phase for phase in asked.phases if isinstance(phase, Parts)]
+    if not phases or asked.privacy.group_size == "solve":
         return []
-    if math.prod(len(_record_kinds(document, body)) for body in bodies) <= MOST_KINDS:
+    if math.prod(len(_record_kinds(Case(asked, phase))) for phase in phases) <= MOST_KINDS:
         return []
     message = (
         f"more than {MOST_KINDS} compositions would be compared, one for every way in which the protected records can be in the "
         "parts: give the smaller parts the noise of one of them, since equal parts count once, or certify one document for each "
         "part, with everything else, and state the largest guarantee"
     )
-    path = bodies[-1].at("parallel")
-    return [document.problem("no-valid-bound", path, message, allowed=f"at most {MOST_KINDS} combinations")]
+    path = phases[-1].at("parallel")
+    return [asked.problem("no-valid-bound", path, message, allowed=f"at most {MOST_KINDS} combinations")]
 
 
-def _refuse_many(document: Document) -> None:
-    if problems := kinds_refusals(document):
+def _refuse_many(asked: Protection) -> None:
+    if problems := kinds_refusals(asked):
         raise DocumentError(problems)
 
 
-def crossing_refusals(document: Document, body: Body) -> list[Problem]:
+def crossing_refusals(case: Case) -> list[Problem]:
     """Refuse what is not covered if a record may be replaced by one of another part; empty for other adjacencies."""
-    privacy = document.privacy
+    privacy = case.asked.privacy
     if privacy.adjacency != "replace-one":
         return []
     if privacy.group_size != 1:
@@ -205,17 +197,17 @@ def crossing_refusals(document: Document, body: Body) -> list[Problem]:
             "no bound is implemented for groups of records that are replaced by records of other parts: use add-remove, where 2k "
             "records cover k that are replaced"
         )
-        return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+        return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
     problems = []
-    for one in body.within():
-        if isinstance(one.noise, MechanismKind) and not one.inner:
+    for one in case.node.every():
+        if isinstance(one, Release):
             message = (
                 "under replace-one this states what the mechanism reveals if a record is replaced by one of the same part, but a "
                 "record may also leave the part, or join it: use add-remove, where 2 records cover one that is replaced, or "
                 "zero-out"
             )
             path, allowed = one.at("mechanism"), "training, sampler and noise; or another adjacency"
-        elif one.sampler.fixed_draws or getattr(one.sampler, "truncate_to", None) is not None:
+        elif isinstance(one, TrainingRun) and one.sampler.needs_size:
             message = (
                 "under replace-one a record may be replaced by one of another part, so the number of records in a part is not "
                 "fixed, which this sampler's bound needs: use add-remove or zero-out, or a sampler that draws each record "
@@ -224,5 +216,5 @@ def crossing_refusals(document: Document, body: Body) -> list[Problem]:
             path, allowed = one.at("sampler", "kind"), "poisson or none; or another adjacency"
         else:
             continue
-        problems.append(document.problem("no-valid-bound", path, message, allowed=allowed))
+        problems.append(case.asked.problem("no-valid-bound", path, message, allowed=allowed))
     return problems

@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document.mechanisms import MechanismKind
-from pyaccount.document.noise import Laplace
+from pyaccount.document.tree import Best, Node, Parts, Release, Sample, Sequence, TrainingRun
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.scheduled_rounds import bodies_of_kinds
+from pyaccount.plan.protection import Case, Protection, RunCase, of_run
+from pyaccount.plan.scheduled_rounds import runs_of_kinds
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.own_probabilities import OwnProbabilities
     from pyaccount.plan.compiled import Instance
 
 FormNode = dict[str, Any]
@@ -37,9 +36,9 @@ class _NoFormError(Exception):
 
 def normal_form(instance: Instance) -> str | None:
     """Return the normal form; None if the mechanism has none."""
-    document = instance.document
+    document, asked = instance.document, Protection.of(instance.document)
     try:
-        mechanism = _sequence(_body(document, body) for body in document.bodies)
+        mechanism = _sequence(_form(Case(asked, phase)) for phase in document.phases)
     except _NoFormError:
         return None
     privacy = document.privacy
@@ -73,66 +72,97 @@ def _repeat(count: int, node: FormNode) -> FormNode:
     return node if count == 1 else {"kind": "repeat", "count": str(count), "of": node}
 
 
-def _body(document: Document, body: Body) -> FormNode:
-    """Return all runs of a body."""
-    return _repeat(body.count, _on_sample(body, _run(document, body)))
+def _form(case: Case) -> FormNode:
+    """Return all runs of a node."""
+    node = case.node
+    if type(node) not in FORMS:
+        raise _NoFormError
+    run = FORMS[type(node)](case)
+    if node.draw is not None:
+        draws = _probability_of(node.own_probabilities, node.draw.probability)
+        run = {"kind": "sample", "draws": node.draw.units, "of": run, "probability": draws}
+    return _repeat(node.count, run)
 
 
-def _on_sample(body: Body, run: FormNode) -> FormNode:
-    """Return a run of a mechanism, or of phases, on a Poisson sample if its body has one."""
-    if not isinstance(body.noise, MechanismKind) or body.sampler.kind != "poisson":
-        return run
-    draws = "clients" if body.draws_groups else "records"
-    return {"kind": "sample", "draws": draws, "of": run, "probability": probability(body)}
+def _inner(case: Case) -> list[FormNode]:
+    return [_form(Case(case.asked, one)) for one in case.node.inner]
 
 
-def _run(document: Document, body: Body) -> FormNode:
-    """Return one run of a body."""
-    if body.inner:
-        inner = [_body(document, one) for one in body.inner]
-        if body.disjoint:
-            return {"kind": "parts", "of": inner} if len(inner) > 1 else inner[0]
-        runs = _sequence(inner)
-        return runs if body.select is None else {"kind": "best", "of": runs, "runs": body.select.normal_form()}
-    if isinstance(body.noise, MechanismKind):
-        return _found(body.noise.normal_form(document.privacy.adjacency))
-    if body.schedules():
-        return _sequence(_rounds(document, one) for one in bodies_of_kinds(document, body))
-    return _rounds(document, body)
+def _phases(case: Case) -> FormNode:
+    return _sequence(_inner(case))
 
 
-def _rounds(document: Document, body: Body) -> FormNode:
+def _parts(case: Case) -> FormNode:
+    inner = _inner(case)
+    return {"kind": "parts", "of": inner} if len(inner) > 1 else inner[0]
+
+
+def _best(case: Case) -> FormNode:
+    assert isinstance(case.node, Best)
+    assert case.node.law is not None
+    return {"kind": "best", "of": _phases(case), "runs": case.node.law.normal_form()}
+
+
+def _release(case: Case) -> FormNode:
+    assert isinstance(case.node, Release)
+    return _found(case.node.mechanism.normal_form(case.asked.privacy.adjacency))
+
+
+def _training(case: Case) -> FormNode:
+    run = of_run(case)
+    if run.node.schedules():
+        return _sequence(_rounds(run.on(one)) for one in runs_of_kinds(run))
+    return _rounds(run)
+
+
+def _rounds(case: RunCase) -> FormNode:
     """Return the rounds of a training run whose noise and rates are the same in all of them."""
-    assert not isinstance(body.noise, MechanismKind)
-    if isinstance(body.noise, Laplace):
-        scale = positional(number(body.noise.multiplier))
-        one: FormNode = {"kind": "laplace", "moved": "1", "scale": scale, "sensitivity": str(moves(document))}
-        return _repeat(body.participations(), one)
-    noise = [positional(number(body.noise.multiplier)), *(positional(one.multiplier) for one in body.noise.also)]
-    drawn = probability(body)
-    one_round = body.sampler.one_round(body, drawn) if body.matrix.kind == "identity" else None
+    run = case.node
+    if run.noise.kind == "laplace":
+        scale = positional(number(run.noise.multiplier))
+        one: FormNode = {"kind": "laplace", "moved": "1", "scale": scale, "sensitivity": str(moves(case.asked))}
+        return _repeat(run.participations(), one)
+    noise = [positional(number(run.noise.multiplier)), *(positional(one.multiplier) for one in run.noise.also)]
+    drawn = probability(run)
+    one_round = run.sampler.one_round(run, drawn) if run.matrix.kind == "identity" else None
     if one_round is not None:
-        return _repeat(body.participations(), {"kind": "round", "noise": noise, "sampler": one_round})
-    matrix = _found(matrix_plan(body).normal_form(body, strategy(document, body)))
-    rounds, pattern = number(body.training.iterations), _found(body.sampler.pattern(body, drawn))
+        return _repeat(run.participations(), {"kind": "round", "noise": noise, "sampler": one_round})
+    matrix = _found(matrix_plan(case).normal_form(strategy(case)))
+    rounds, pattern = number(run.training.iterations), _found(run.sampler.pattern(run, drawn))
     length = int(pattern.pop("every", rounds))
     return _repeat(
         rounds // length, {"kind": "run", "matrix": matrix, "noise": noise, "rounds": str(length), "sampler": pattern}
     )
 
 
-def probability(body: Body) -> str | FormNode | None:
-    """Return the probability with which a body draws, or those of its strata; None if it has none."""
-    own = body.own_probabilities
+def probability(run: TrainingRun) -> str | FormNode | None:
+    """Return the probability with which a run draws, or those of its strata; None if it has none."""
+    try:
+        largest = run.sampling_probability()
+    except ValueError:
+        largest = None
+    return _probability_of(run.own_probabilities, largest)
+
+
+def _probability_of(own: OwnProbabilities | None, largest: float | None) -> str | FormNode | None:
+    """Return the probabilities of strata if there are any, or the largest probability."""
     if own is not None and own.named():
         return {"kind": "strata", "of": {one.name: positional(one.probability) for one in own.named()}}
-    try:
-        return positional(body.sampling_probability())
-    except ValueError:
-        return None
+    return None if largest is None else positional(largest)
 
 
 def _found(node: FormNode | None) -> FormNode:
     if node is None:
         raise _NoFormError
     return dict(node)
+
+
+#: The form of one run of a node, by its class.
+FORMS: dict[type[Node], Callable[[Case], FormNode]] = {
+    TrainingRun: _training,
+    Release: _release,
+    Sequence: _phases,
+    Sample: _phases,
+    Parts: _parts,
+    Best: _best,
+}

@@ -44,18 +44,18 @@ probability in all of them: that is what the guarantee bounds, from both sides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyaccount.plan.common import NORMALISATION
+from pyaccount.plan.theorem import Around
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
     from pyaccount.document.own_probabilities import OwnProbabilities
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Analysis, Reduction
+    from pyaccount.plan.protection import RunCase
+    from pyaccount.plan.theorem import Reduction
 
 _RECORDS = (
     "The stated probability of {largest} is the largest one. The probability of a record depends on this record alone: not on "
@@ -74,22 +74,15 @@ _CONSTANT = (
 _LISTED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class LargestBounds:
-    """The analysis of records with different probabilities, by the analysis of records with the largest one."""
+class LargestBounds(Around):
+    """The theorem for records with different probabilities: that of records with the largest one, under a further assumption."""
 
-    inner: Analysis
-
-    def analysis(self) -> Analysis:
-        """Return the analysis: the bounds of the largest probability, under a further assumption."""
-        return replace(self.inner, words=self.words)
-
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the theorem for the largest probability, and what is assumed of the others."""
-        usual, own = self.inner.words(document, body), body.own_probabilities
+        usual, own = self.inner.words(), self.node.own_probabilities
         assert own is not None
-        unit = "clients" if body.draws_groups else "records"
-        assumption = (_CLIENTS if body.draws_groups else _RECORDS).format(largest=shortest(own.largest() or 0.0))
+        unit = "records" if self.node.draw is None else self.node.draw.units
+        assumption = (_CLIENTS if unit == "clients" else _RECORDS).format(largest=shortest(own.largest() or 0.0))
         return replace(
             usual,
             subject=f"{usual.subject}, {unit} with different probabilities",
@@ -99,58 +92,21 @@ class LargestBounds:
         )
 
 
-class FilledStratum(NamedTuple):
-    """The records of a stratum in words, and the document in which all records are drawn as these are."""
-
-    name: str
-    document: Document
-
-
-def strata_of(document: Document) -> tuple[FilledStratum, ...]:
-    """Return the strata of a document, those with the largest probabilities first; the blank of the document is filled.
-
-    The row of a name is about a record that is of the stratum with this name in every phase that names it. A phase that does
-    not name it counts with its largest probability.
-    """
-    stated = {
-        body.at("training", "sampling_probability"): body.own_probabilities
-        for body in document.every_body()
-        if body.own_probabilities is not None
-    }
-    largest: dict[str, float] = {}
-    for stratum in (stratum for own in stated.values() for stratum in own.named()):
-        largest[stratum.name] = max(stratum.probability, largest.get(stratum.name, 0.0))
-    found = []
-    for name in sorted(largest, key=lambda name: (-largest[name], name)):
-        filled = document
-        for path, own in stated.items():
-            filled = filled.with_value(path, dict(own.named()).get(name, own.largest()))
-        found.append(FilledStratum(_called(document, name), filled))
-    return tuple(found)
-
-
-def _called(document: Document, name: str) -> str:
-    """Return the protected records of a stratum in words."""
-    privacy = document.privacy
-    called = name if privacy.group_size == 1 else f"{privacy.group_size} records of {name}"
-    return f"{called}, replaced within the stratum" if privacy.adjacency == "replace-one" else called
-
-
-def own_probability_refusals(document: Document, body: Body) -> list[Problem]:
+def own_probability_refusals(case: RunCase) -> list[Problem]:
     """Refuse different probabilities where the proof does not apply: with other samplers, and with truncated batches."""
-    if body.own_probabilities is None:
+    if case.node.own_probabilities is None:
         return []
-    problems, path = [], body.at("training", "sampling_probability")
-    if reason := body.sampler.one_probability:
-        message = f"{body.sampler.kind} sampling needs one probability for all records: {reason}"
-        return [document.problem("no-valid-bound", path, message, allowed="one number; or kind: poisson")]
-    if body.truncation() is not None:
+    problems, path = [], case.node.at_probability()
+    if reason := case.node.sampler.one_probability:
+        message = f"{case.node.sampler.kind} sampling needs one probability for all records: {reason}"
+        return [case.asked.problem("no-valid-bound", path, message, allowed="one number; or kind: poisson")]
+    if case.node.truncation() is not None:
         message = (
             "truncated batches are analysed with one probability for all records, because which records are kept depends on how "
             "many are drawn: leave truncate_to out, or write one probability"
         )
-        path = body.at("sampler", "truncate_to")
-        problems.append(document.problem("no-valid-bound", path, message, allowed="no truncation"))
+        path = case.node.at("sampler", "truncate_to")
+        problems.append(case.asked.problem("no-valid-bound", path, message, allowed="no truncation"))
     return problems
 
 

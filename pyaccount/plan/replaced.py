@@ -51,7 +51,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.tree import Release, TrainingRun
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import DirectedBounds, enclosed, one_round
 from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
@@ -59,7 +59,7 @@ from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Round
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Node
 
 #: The source of the bound from the profiles of a record that is removed and added.
 TRADE_OFF = (
@@ -76,21 +76,22 @@ _NEGLIGIBLE, _MOST = 1e-30, 600.0
 _ROUNDING = 2.0 * sys.float_info.epsilon
 
 
-def states_removal(body: Body) -> bool:
-    """Return whether it is known what the phases inside of a body reveal of a unit that is drawn or not.
+def states_removal(node: Node) -> bool:
+    """Return whether it is known what the phases inside of a node reveal of a unit that is drawn or not.
 
     Under replace-one the sensitivity of a mechanism is stated for a record that is replaced. If clients are drawn, nothing limits
     what one of them contributes; then only what holds for any two data sets is known, without another sample inside.
     """
-    return all(_states_removal(one, of_client=body.draws_groups) for one in body.within())
+    of_client = node.draw is not None and node.draw.clients
+    return all(_states_removal(one, of_client=of_client) for inside in node.inner for one in inside.every())
 
 
-def _states_removal(body: Body, *, of_client: bool) -> bool:
-    if of_client and body.sampler.kind != "none":
-        return False
-    if isinstance(body.noise, MechanismKind):
-        return bool(body.inner) or body.noise.for_any_data()
-    return not of_client
+def _states_removal(node: Node, *, of_client: bool) -> bool:
+    if isinstance(node, Release):
+        return node.mechanism.for_any_data() and not (of_client and node.draw is not None)
+    if isinstance(node, TrainingRun):
+        return not of_client
+    return not (of_client and node.draw is not None)
 
 
 def replaced_in_sample(run: DirectedBounds, rate: float, count: int, *, gaussian: bool) -> DirectedBounds:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount.document.naming import named_file
 from pyaccount.document.ranges import EXPECTED_BATCH_SIZE, NOISE_MULTIPLIER, PROBABILITY, SCHEDULED
 from pyaccount.document.schedule_rules import length_message
 from pyaccount.document.schedules import Decaying, ScheduledMultiplier, ScheduleFile
@@ -20,11 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.document.document import Document
     from pyaccount.document.schedules import Schedule, Scheduled
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path as DocumentPath
     from pyaccount.files import InsideFile
+    from pyaccount.plan.protection import Protection, RunCase
     from pyaccount.reading.range import Range
 
     Vector = NDArray[np.float64]
@@ -66,23 +64,25 @@ class RoundValues:
         return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
 
 
-def values_of(document: Document, body: Body, path: DocumentPath) -> RoundValues:
-    """Return the values of the schedule at a path of `body.schedules()`, as they are listed: before the scale.
+def values_of(case: RunCase, path: DocumentPath) -> RoundValues:
+    """Return the values of the schedule at a path of `run.schedules()`, as they are listed: before the scale.
 
     The number of iterations must be known. Raises `DocumentError` for a file without a schedule, for another number of
     values than there are iterations, and for a value that is out of the range of its key.
     """
-    scheduled, rounds = body.schedules()[path], number(body.training.iterations)
+    scheduled, rounds = case.node.schedules()[path], number(case.node.training.iterations)
     if rounds not in SCHEDULED:
         message = f"a schedule has at most {int(SCHEDULED.maximum):_} values, and there are {rounds:_} iterations"
-        raise DocumentError([document.problem("out-of-range", path, message, allowed=SCHEDULED.describe())])
-    found = _made(document, path, scheduled.schedule, rounds)
+        raise DocumentError([case.asked.problem("out-of-range", path, message, allowed=SCHEDULED.describe())])
+    found = _made(case.asked, path, scheduled.schedule, rounds)
     if len(found.values) != rounds:
         message = length_message(len(found.values), rounds)
         raise DocumentError(
-            [document.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")]
+            [case.asked.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")]
         )
-    _check_range(document, path, found, _RANGES[str(path[-1])], shown=not isinstance(scheduled.schedule, ScheduleFile))
+    _check_range(
+        case.asked, path, found, _RANGES[str(path[-1])], shown=not isinstance(scheduled.schedule, ScheduleFile)
+    )
     return found
 
 
@@ -92,20 +92,20 @@ def scale_of(scheduled: Scheduled) -> float:
     return 1.0 if scale == "solve" else scale
 
 
-def multiplier_range(document: Document, body: Body, path: DocumentPath) -> None:
+def multiplier_range(case: RunCase, path: DocumentPath) -> None:
     """Raise `DocumentError` if the scale moves a noise multiplier of the schedule at a path out of its range."""
-    scale, values = scale_of(body.schedules()[path]), values_of(document, body, path)
+    scale, values = scale_of(case.node.schedules()[path]), values_of(case, path)
     for value in (values.least, values.most):
         if scale * value not in NOISE_MULTIPLIER:
             allowed = NOISE_MULTIPLIER.describe()
-            of_file = isinstance(body.schedules()[path].schedule, ScheduleFile)
+            of_file = isinstance(case.node.schedules()[path].schedule, ScheduleFile)
             which = "a value of the file" if of_file else shortest(value)
             product = "" if of_file else f" of {shortest(scale * value)}"
             message = f"the scale makes {which} a noise multiplier{product}, which must be {allowed}"
-            raise DocumentError([document.problem("out-of-range", path, message, allowed=allowed)])
+            raise DocumentError([case.asked.problem("out-of-range", path, message, allowed=allowed)])
 
 
-def _check_range(document: Document, path: DocumentPath, found: RoundValues, allowed: Range, *, shown: bool) -> None:
+def _check_range(asked: Protection, path: DocumentPath, found: RoundValues, allowed: Range, *, shown: bool) -> None:
     """Raise `DocumentError` for a value that is out of range. Only values that are `shown` are repeated, and none of a file."""
     import numpy as np
 
@@ -118,20 +118,20 @@ def _check_range(document: Document, path: DocumentPath, found: RoundValues, all
     first = int(np.argmin(inside))
     value = f"is {shortest(float(values[first]))}" if shown else "is out of range"
     message = f"the value of round {first}, counted from 0, {value}; it must be {allowed.describe()}"
-    raise DocumentError([document.problem("out-of-range", (*path, "schedule"), message, allowed=allowed.describe())])
+    raise DocumentError([asked.problem("out-of-range", (*path, "schedule"), message, allowed=allowed.describe())])
 
 
-def _made(document: Document, path: DocumentPath, schedule: Schedule, rounds: int) -> RoundValues:
+def _made(asked: Protection, path: DocumentPath, schedule: Schedule, rounds: int) -> RoundValues:
     if isinstance(schedule, tuple):
         return _listed(schedule)
     if isinstance(schedule, Decaying):
         return _decaying(schedule, rounds)
     key = ("schedule", schedule)
-    if document.read is None:
-        return _of_file(document, path, schedule)
-    if key not in document.read:
-        document.read[key] = _of_file(document, path, schedule)
-    kept: RoundValues = document.read[key]
+    if asked.read is None:
+        return _of_file(asked, path, schedule)
+    if key not in asked.read:
+        asked.read[key] = _of_file(asked, path, schedule)
+    kept: RoundValues = asked.read[key]
     return kept
 
 
@@ -160,23 +160,23 @@ def _decaying(schedule: Decaying, rounds: int) -> RoundValues:
     return RoundValues(np.repeat(values, schedule.every)[:rounds])
 
 
-def _of_file(document: Document, path: DocumentPath, schedule: ScheduleFile) -> RoundValues:
+def _of_file(asked: Protection, path: DocumentPath, schedule: ScheduleFile) -> RoundValues:
     from pyaccount.plan.schedule_files import ScheduleFileError
 
-    file = named_file(document, (*path, "schedule", "file"), schedule.file)
+    file = asked.file((*path, "schedule", "file"), schedule.file)
     try:
         # The file's identity is part of the cache key: its content may change.
         status = file.path.stat() if file.path.is_file() else None
         stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         found = _column(file, schedule.column, stamp)
     except ScheduleFileError as error:
-        raise DocumentError([document.problem("schedule-file", (*path, "schedule", "file"), str(error))]) from error
+        raise DocumentError([asked.problem("schedule-file", (*path, "schedule", "file"), str(error))]) from error
     if schedule.rounds is None:
         return found
     if schedule.rounds > len(found.values):
         message = f"the file has {len(found.values):_} values"
         place = (*path, "schedule", "rounds")
-        raise DocumentError([document.problem("contradiction", place, message, allowed=f"at most {len(found.values)}")])
+        raise DocumentError([asked.problem("contradiction", place, message, allowed=f"at most {len(found.values)}")])
     return RoundValues(found.values[: schedule.rounds])
 
 

@@ -9,20 +9,19 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import number
-from pyaccount.plan.rounds import combine
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.schedule_values import RoundValues, scale_of, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
-    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.document.tree import TrainingRun
+    from pyaccount.plan.protection import Protection, RunCase
 
 
 class KindOfRounds(NamedTuple):
@@ -32,14 +31,14 @@ class KindOfRounds(NamedTuple):
     rounds: int
 
 
-def kinds_of(document: Document, body: Body) -> tuple[KindOfRounds, ...]:
-    """Return the kinds of rounds of one run of a body with schedules, in a fixed order.
+def kinds_of(case: RunCase) -> tuple[KindOfRounds, ...]:
+    """Return the kinds of rounds of one run of a run with schedules, in a fixed order.
 
     Without sampling, these are the rounds with the least noise, as many as a record takes part in. The number of
     iterations must be known. Raises `DocumentError` as `values_of` does.
     """
-    listed = tuple((str(path[-1]), values_of(document, body, path)) for path in body.schedules())
-    return _counted(listed, body.participations())
+    listed = tuple((str(path[-1]), values_of(case, path)) for path in case.node.schedules())
+    return _counted(listed, case.node.participations())
 
 
 @lru_cache(maxsize=8)
@@ -64,33 +63,28 @@ def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[Ki
     )
 
 
-def bodies_of_kinds(document: Document, body: Body) -> Iterator[Body]:
-    """Yield a body for each kind of rounds, in which all rounds are alike. Its length is the number of these rounds."""
-    scale = next((scale_of(one) for path, one in body.schedules().items() if path[-1] == "multiplier"), 1.0)
-    sampler = body.sampler.without_limits()
-    for kind in kinds_of(document, body):
+def runs_of_kinds(case: RunCase) -> Iterator[TrainingRun]:
+    """Yield a run for each kind of rounds, in which all rounds are alike. Its length is the number of these rounds."""
+    scale = next((scale_of(one) for path, one in case.node.schedules().items() if path[-1] == "multiplier"), 1.0)
+    sampler = case.node.sampler.without_limits()
+    for kind in kinds_of(case):
         values = dict(kind.values)
-        noise = body.noise
+        noise = case.node.noise
         if "multiplier" in values:
             noise = noise.model_copy(update={"multiplier": scale * values.pop("multiplier")})
-        training = body.training.model_copy(update={**values, "iterations": kind.rounds})
-        yield replace(body, training=training, sampler=sampler, noise=noise)
+        training = case.node.training.model_copy(update={**values, "iterations": kind.rounds})
+        yield replace(case.node, training=training, sampler=sampler, noise=noise)
 
 
-def composed(document: Document, body: Body, one: Callable[[Document, Body], DirectedBounds]) -> DirectedBounds:
-    """Return the rounds of all kinds together; `one` returns those of a body without schedules."""
-    return combine([one(document, kind) for kind in bodies_of_kinds(document, body)], merge_gaussians=False)
-
-
-def multipliers_of(document: Document, body: Body) -> NDArray[np.float64] | None:
-    """Return σ of each round of one run of a body, in order; None if all rounds have the same."""
-    found = _scaled(document, body, "multiplier")
+def multipliers_of(case: RunCase) -> NDArray[np.float64] | None:
+    """Return σ of each round of one run of a run, in order; None if all rounds have the same."""
+    found = _scaled(case, "multiplier")
     return None if found is None else found[0] * found[1]
 
 
-def rates_of(document: Document, body: Body, key: str) -> NDArray[np.float64] | None:
+def rates_of(case: RunCase, key: str) -> NDArray[np.float64] | None:
     """Return the scheduled `sampling_probability` or `expected_batch_size` of each round; None if it is not scheduled."""
-    found = _scaled(document, body, key)
+    found = _scaled(case, key)
     return None if found is None else found[1]
 
 
@@ -99,41 +93,38 @@ def multipliers_of_blank(document: Document) -> tuple[float, float]:
     assert document.blank is not None
     own = document.blank[:-3]
     least, most = [], []
-    filled = document.filled(1.0)
-    for body in filled.every_body():
-        if isinstance(body.noise, MechanismKind):
-            continue
-        if document.blank == ("noise", "scale") or body.path == own:
-            found = multipliers_of(filled, body)
-            least.append(number(body.noise.multiplier) if found is None else float(found.min()))
-            most.append(number(body.noise.multiplier) if found is None else float(found.max()))
+    filled = Protection.of(document.filled(1.0))
+    for case in filled.runs():
+        run = case.node
+        if document.blank == ("noise", "scale") or run.path == own:
+            found = multipliers_of(case)
+            least.append(number(run.noise.multiplier) if found is None else float(found.min()))
+            most.append(number(run.noise.multiplier) if found is None else float(found.max()))
     return min(least), max(most)
 
 
-def _scaled(document: Document, body: Body, key: str) -> tuple[float, NDArray[np.float64]] | None:
-    for path, scheduled in body.schedules().items():
+def _scaled(case: RunCase, key: str) -> tuple[float, NDArray[np.float64]] | None:
+    for path, scheduled in case.node.schedules().items():
         if path[-1] == key:
-            return scale_of(scheduled), values_of(document, body, path).values
+            return scale_of(scheduled), values_of(case, path).values
     return None
 
 
-def at_round(document: Document, body: Body, round: int) -> Body:
-    """Return the body with the noise and the rate of one round of a run, counted from 0."""
-    noise, training = body.noise, {}
-    for path, scheduled in body.schedules().items():
-        value = scale_of(scheduled) * float(values_of(document, body, path).values[round])
+def at_round(case: RunCase, round: int) -> TrainingRun:
+    """Return the run with the noise and the rate of one round of a run, counted from 0."""
+    noise, training = case.node.noise, {}
+    for path, scheduled in case.node.schedules().items():
+        value = scale_of(scheduled) * float(values_of(case, path).values[round])
         if path[-1] == "multiplier":
             noise = noise.model_copy(update={"multiplier": value})
         else:
             training[str(path[-1])] = value
-    return replace(body, noise=noise, training=body.training.model_copy(update=training))
+    return replace(case.node, noise=noise, training=case.node.training.model_copy(update=training))
 
 
-def constant_multiplier(document: Document, body: Body) -> float | None:
-    """Return σ of every round of a body; None if it differs from round to round, and for a mechanism."""
-    if isinstance(body.noise, MechanismKind):
-        return None
-    found = multipliers_of(document, body)
+def constant_multiplier(case: RunCase) -> float | None:
+    """Return σ of every round of a run; None if it differs from round to round."""
+    found = multipliers_of(case)
     if found is None:
-        return number(body.noise.multiplier)
+        return number(case.node.noise.multiplier)
     return float(found[0]) if bool((found == found[0]).all()) else None

@@ -27,9 +27,8 @@ from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
 from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.plan.protection import Case
 
 _RECORDS = (
     "For every run each record (with all of its data) is drawn independently with the stated probability (Poisson sampling), and "
@@ -53,64 +52,67 @@ SHOWN = (
 )
 
 
-def draw_may_show(document: Document, body: Body) -> bool:
+def draw_may_show(case: Case) -> bool:
     """Return whether the output may show that a unit was drawn: a client, or a record that is then replaced."""
-    return body.draws_groups or document.privacy.adjacency == "replace-one"
+    return (case.node.draw is not None and case.node.draw.clients) or case.asked.privacy.adjacency == "replace-one"
 
 
-def sampled(run: DirectedBounds, document: Document, body: Body) -> DirectedBounds:
+def sampled(run: DirectedBounds, case: Case) -> DirectedBounds:
     """Return `count` runs of a body, each on a sample, from the rounds of one run on all units."""
-    rate = body.sampling_probability()
+    assert case.node.draw is not None
+    rate = case.node.draw.probability
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper, lower = (
             SometimesProfile(one_round(rounds, below=below), rate)
-            if draw_may_show(document, body)
+            if draw_may_show(case)
             else SubsampledProfile(one_round(rounds, below=below), rate, reverse=direction == "add")
             for rounds, below in ((run[direction].upper, False), (run[direction].lower, True))
         )
-        bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))
+        bounds[direction] = Bounds((Rounds(upper, case.node.count),), (Rounds(lower, case.node.count),))
     return bounds
 
 
-def sampling_assumptions(document: Document, body: Body, *, removal: bool = False) -> tuple[str, ...]:
+def sampling_assumptions(case: Case, *, removal: bool = False) -> tuple[str, ...]:
     """Return what must be true of the sample of a run; `removal` says whether it is known what a removed record reveals."""
-    if body.draws_groups:
-        same = (_SAME_CLIENT,) if document.privacy.adjacency == "replace-one" else ()
+    assert case.node.draw is not None
+    if case.node.draw.clients:
+        same = (_SAME_CLIENT,) if case.asked.privacy.adjacency == "replace-one" else ()
         return (_CLIENTS, *same, SECRET)
-    if document.privacy.adjacency == "replace-one" and not removal:
+    if case.asked.privacy.adjacency == "replace-one" and not removal:
         return (_REPLACED, SECRET)
-    absent = "set to zero" if document.privacy.adjacency == "zero-out" else "absent"
+    absent = "set to zero" if case.asked.privacy.adjacency == "zero-out" else "absent"
     return (_RECORDS.format(absent=absent), SECRET)
 
 
-def sampling_source(document: Document, body: Body) -> str:
+def sampling_source(case: Case) -> str:
     """Return the source of the theorem about the sample."""
-    return "joint convexity of the hockey-stick divergence" if draw_may_show(document, body) else _SOURCE
+    return "joint convexity of the hockey-stick divergence" if draw_may_show(case) else _SOURCE
 
 
-def sampling_refusals(document: Document, body: Body, *, removal: bool = False) -> list[Problem]:
+def sampling_refusals(case: Case, *, removal: bool = False) -> list[Problem]:
     """Refuse groups of records, each of which is drawn independently, and what shows the probability of a record.
 
     With `removal` it is known what is revealed if a record is removed, so records with smaller probabilities reveal less
     (`plan.own_probabilities`). Without it, a record that is replaced by one with another probability shows how often it is drawn.
     """
     problems = []
-    if document.privacy.group_size != 1:
+    if case.asked.privacy.group_size != 1:
         message = (
             "no bound is implemented for groups of records and runs on a sample, because every record of a group is drawn "
             "independently of the others: leave sampler out, which gives the bound without sampling"
         )
-        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        problems.append(case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     if (
-        document.privacy.adjacency == "replace-one"
-        and body.own_probabilities is not None
-        and not (body.draws_groups or removal)
+        case.asked.privacy.adjacency == "replace-one"
+        and case.node.draw is not None
+        and case.node.draw.own is not None
+        and not (case.node.draw.clients or removal)
     ):
         message = (
             "under replace-one a record may be replaced by one with another probability, and the output of a run on a sample may "
             "show which records were drawn: write one probability for all records, or use add-remove or zero-out"
         )
-        path = body.at("sampler", "sampling_probability")
-        problems.append(document.problem("no-valid-bound", path, message, allowed="one number; or another adjacency"))
+        path = case.node.at("sampler", "sampling_probability")
+        problems.append(case.asked.problem("no-valid-bound", path, message, allowed="one number; or another adjacency"))
     return problems

@@ -1,4 +1,4 @@
-"""The workload of a body, in the form that the strategies use."""
+"""The workload of a run, in the form that the strategies use."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
 
 
 def has_workload(document: Document) -> bool:
-    """Whether the document states a workload, which it can do only with a single body."""
-    return document.bodies[0].workload is not None
+    """Whether the document states a workload, which it can do only with a single run."""
+    return any(run.workload is not None for run in document.runs_among_phases())
 
 
-def workload_of(body: Body) -> Workload:
-    """Return the workload of a body: what its errors are of, and which of them is minimised; by default prefix sums."""
-    stated = body.workload
+def workload_of(run: TrainingRun) -> Workload:
+    """Return the workload of a run: what its errors are of, and which of them is minimised; by default prefix sums."""
+    stated = run.workload
     if stated is None:
         return PREFIX_SUMS
     rates = stated.learning_rates

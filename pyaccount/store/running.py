@@ -13,6 +13,7 @@ from pyaccount.certificate.identity import identity
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import StoreError
 from pyaccount.plan.contents import contents_of
+from pyaccount.plan.protection import Protection
 from pyaccount.store.database import Store
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def kept_in(
 def _key(document: Document, seed: int | None) -> str:
     """Return the hash of a run's inputs: equal keys have the same certificate, or one of another fresh seed."""
     # Fingerprints of what was read for this plan, because the files may have changed since.
-    files = [sha256 for body in document.every_body() for sha256 in contents_of(document, body).values()]
+    files = [sha256 for case in Protection.of(document).runs() for sha256 in contents_of(case).values()]
     computed_from = {"document": document.sha256, "files": files, "versions": identity(), "seed": seed}
     return hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()
 

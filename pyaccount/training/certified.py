@@ -15,13 +15,14 @@ from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
-from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.tree import Parts, TrainingRun
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import number
+from pyaccount.plan.protection import Protection
 from pyaccount.training.undrawn import refuse_own_probabilities
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
 
 RunSource = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
 
@@ -37,9 +38,14 @@ class BodyRun:
     index: int
     start: int
     rounds: int
-    body: Body
+    case: RunCase
     place: int
     first: int
+
+    @property
+    def body(self) -> TrainingRun:
+        """The phase."""
+        return self.case.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,11 @@ _OF_PARTS = (
 
 def _refuse_mechanisms(document: Document) -> None:
     """Raise `DocumentError` for a document with a phase that is no training run: no batch and no noise of it is drawn here."""
-    for body in document.bodies:
-        if isinstance(body.noise, MechanismKind):
-            message = _OF_PARTS if body.disjoint else _OF_ANOTHER
+    for phase in document.phases:
+        if not isinstance(phase, TrainingRun):
+            message = _OF_PARTS if isinstance(phase, Parts) else _OF_ANOTHER
             raise DocumentError(
-                [document.problem("not-drawn", body.at(body.released), message, allowed="training, sampler and noise")]
+                [document.problem("not-drawn", phase.at(phase.key), message, allowed="training, sampler and noise")]
             )
 
 
@@ -123,13 +129,14 @@ def _certified(document: Document, digest: str | None, statement: str | None, gu
     document = document.pinned()
     planned(document)
     _refuse_mechanisms(document)
-    for body in document.bodies:
-        refuse_own_probabilities(document, body)
+    for case in Protection.of(document).runs():
+        refuse_own_probabilities(case)
     body_runs: list[BodyRun] = []
     start = 0
-    for place, body in enumerate(document.bodies):
+    for place, case in enumerate(Protection.of(document).runs()):
+        body = case.node
         rounds, first = number(body.training.iterations), start
         for _ in range(body.count):
-            body_runs.append(BodyRun(len(body_runs), start, rounds, body, place, first))
+            body_runs.append(BodyRun(len(body_runs), start, rounds, case, place, first))
             start += rounds
     return Certified(document, tuple(body_runs), digest, statement, guarantee)

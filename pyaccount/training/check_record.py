@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.scheduled_rounds import at_round
 from pyaccount.training.assumptions import held
 from pyaccount.training.certified import Certified, certified
@@ -85,9 +86,9 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
     expected = {
         "name": run.document.name,
         "document_sha256": run.document.sha256,
-        "matrices": [matrix_hash(run.document, body) for body in run.document.bodies],
+        "matrices": [matrix_hash(case) for case in Protection.of(run.document).runs()],
         "rounds": run.rounds,
-        "records": [body.training.dataset_size for body in run.document.bodies],
+        "records": [phase.training.dataset_size for phase in run.document.runs()],
         "noise_multipliers": noise_multipliers_of(run),
     }
     if (scheduled := schedules_of(run.document)) is not None:
@@ -124,7 +125,7 @@ def _header_problems(recorded: Recorded, run: Certified) -> list[str]:
     world = header.get("world")
     if type(world) is not int or world < 1:
         messages.append(f"world: a number of ranks is expected, not {quoted(world)}")
-    unstated = any(body.training.dataset_size is None for body in run.document.bodies)
+    unstated = any(phase.training.dataset_size is None for phase in run.document.runs())
     if (SIZES in header) is not unstated or (unstated and not _is_hash(header[SIZES])):
         messages.append(
             f"{SIZES}: a record has a tag of the data's size exactly if the document does not state the size"
@@ -139,11 +140,12 @@ def _is_hash(value: object) -> bool:
 def _layout_problems(recorded: Recorded, run: Certified) -> list[str]:
     """Return messages about layouts and normalisers that are missing or contradict one another or the document."""
     messages = []
+    phases = list(run.document.runs())
     for body, layout in recorded.layouts.items():
-        if not 0 <= body < len(run.document.bodies):
-            messages.append(f"layout of body {body}: the document has only {len(run.document.bodies)} bodies")
+        if not 0 <= body < len(phases):
+            messages.append(f"layout of body {body}: the document has only {len(phases)} bodies")
             continue
-        releases = 1 + len(run.document.bodies[body].noise.also)
+        releases = 1 + len(phases[body].noise.also)
         if len(layout) != releases:
             messages.append(f"layout of body {body}: it has {len(layout)} releases, but a batch has {releases}")
     for release in recorded.releases[: run.rounds]:
@@ -206,14 +208,14 @@ def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
     norms = recorded.header.get("clip_norms")
     if not isinstance(norms, dict) or not all(type(norm) is float and 0.0 < norm < math.inf for norm in norms.values()):
         return ["clip_norms: a positive number is expected for each sum"]
-    names = {ALONE, *(f"{ALSO}{one.what}" for body in run.document.bodies for one in body.noise.also)}
+    names = {ALONE, *(f"{ALSO}{one.what}" for phase in run.document.runs() for one in phase.noise.also)}
     if set(norms) != names:
         return [
             f"clip_norms: norms of {', '.join(sorted(names))} are expected, not of {', '.join(sorted(norms)) or 'none'}"
         ]
     for release in recorded.releases[: run.rounds]:
         part = run.body_run(release.round)
-        noise = at_round(run.document, part.body, release.round - part.start).noise
+        noise = at_round(part.case, release.round - part.start).noise
         scales = [
             (number(noise.multiplier), norms[ALONE]),
             *((one.multiplier, norms[f"{ALSO}{one.what}"]) for one in noise.also),

@@ -29,10 +29,10 @@ class Rows(dict[tuple[int, str], Array]):
         return "Rows(…)"
 
 
-def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
+def noise_for(part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
     """Return the noise of a release of a part of the run; release 0 is the main sum."""
     norm = norms_of(part, clip_norms)[release]
-    return noise_of(document, part.body, key, phase=part.index, clip_norm=norm, release=release)
+    return noise_of(part.case, key, phase=part.index, clip_norm=norm, release=release)
 
 
 def norms_of(part: BodyRun, clip_norms: Mapping[str, float]) -> tuple[float, ...]:
@@ -96,7 +96,7 @@ class RunNoise:
         """Return a stream for each release, in double precision, because sums are rounded only after noise is added."""
         streams: dict[int, RowStream] = {}
         for release, arrays in enumerate(shapes):
-            noise = noise_for(self._document, part, self._clip_norms, release, self._root)
+            noise = noise_for(part, self._clip_norms, release, self._root)
             if release == 0 and self._source is not None:
                 streams[release] = self._source.stream(noise, arrays, self._root.derive("device noise", part.index))
             else:

@@ -17,12 +17,13 @@ from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.errors import DocumentError, DomainError, RunError, path_text, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.schedule_values import scale_of, values_of
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
     from pyaccount.training.certified import Certified
     from pyaccount.training.key import RunKey
 
@@ -40,23 +41,23 @@ def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
     Raises `RunError` if the data has another size than the document states, or if the list has a wrong length, and `DomainError`
     for anything that is not a number of records.
     """
-    given = list(records) if isinstance(records, Sequence) else [records] * len(document.bodies)
+    given = list(records) if isinstance(records, Sequence) else [records] * len(document.phases)
     try:
         sizes = [operator.index(size) for size in given]
     except TypeError:
         raise DomainError(
             f"records = {quoted(records)}: give the number of records of the data, or a list with one number for each phase"
         ) from None
-    if len(sizes) != len(document.bodies):
+    if len(sizes) != len(document.phases):
         raise RunError(
-            f"records: {len(sizes)} numbers are given for {len(document.bodies)} phases: give one number, or one for each phase"
+            f"records: {len(sizes)} numbers are given for {len(document.phases)} phases: give one number, or one for each phase"
         )
-    for body, size in zip(document.bodies, sizes, strict=True):
-        stated = body.training.dataset_size
+    for run, size in zip(document.runs(), sizes, strict=True):
+        stated = run.training.dataset_size
         if size < 1:
             raise DomainError(f"records = {size} is outside its domain: at least 1")
         if stated is not None and stated != size:
-            where = ".".join(map(str, body.at("training", "dataset_size")))
+            where = ".".join(map(str, run.at("training", "dataset_size")))
             raise RunError(
                 f"records: the data has {size:_} records, and {where} is {stated:_}: rates and batches follow from the size, so "
                 "certify a document about this data set"
@@ -69,7 +70,7 @@ def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float
 
     Raises `DomainError` if `rest` does not name exactly the other sums, or if a norm is not positive and finite.
     """
-    names = {release.what for body in document.bodies for release in body.noise.also}
+    names = {release.what for run in document.runs() for release in run.noise.also}
     missing, unknown = sorted(names - set(rest)), sorted(set(rest) - names)
     if missing or unknown:
         parts = [*(f"{name!r} is missing" for name in missing), *(f"{name!r} is not in noise.also" for name in unknown)]
@@ -83,14 +84,15 @@ def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float
     }
 
 
-def normaliser_of(document: Document, body: Body, given: float | None) -> float:
-    """Return the constant by which the sums of a body are divided: `given`, or else the document's expected batch size.
+def normaliser_of(case: RunCase, given: float | None) -> float:
+    """Return the constant by which the sums of a phase are divided: `given`, or else the document's expected batch size.
 
     It is never the size of the batch that was drawn, because that would be a second release. Raises `DocumentError` if neither is
     known, and `DomainError` if `given` is not positive and finite.
     """
     if given is not None:
         return number_of("normaliser", given, "greater than 0 and finite", 5e-324, float("inf"))
+    body = case.node
     expected = body.expected_batch_size()
     if expected is None:
         message = (
@@ -100,15 +102,15 @@ def normaliser_of(document: Document, body: Body, given: float | None) -> float:
             "constant normaliser"
         )
         path = body.at("training", "expected_batch_size")
-        raise DocumentError([document.problem("missing-key", path, message, allowed="a number of records")])
+        raise DocumentError([case.asked.problem("missing-key", path, message, allowed="a number of records")])
     return float(expected)
 
 
-def matrix_hash(document: Document, body: Body) -> str:
-    """Return a hash of the exact coefficients of a body's matrix, whose last digits may differ between machines if they are
+def matrix_hash(case: RunCase) -> str:
+    """Return a hash of the exact coefficients of a phase's matrix, whose last digits may differ between machines if they are
     found by a search.
     """
-    built = strategy(document, body)
+    built = strategy(case)
     if built.fingerprint is not None:
         return built.fingerprint
     if built.tree is not None:
@@ -135,13 +137,13 @@ def schedules_of(document: Document) -> list[dict[str, dict[str, Any]]] | None:
     """
     stated = [
         {
-            path_text(path[len(body.path) :]): {
-                "sha256": values_of(document, body, path).sha256,
+            path_text(path[len(case.node.path) :]): {
+                "sha256": values_of(case, path).sha256,
                 "scale": scale_of(scheduled),
             }
-            for path, scheduled in body.schedules().items()
+            for path, scheduled in case.node.schedules().items()
         }
-        for body in document.bodies
+        for case in Protection.of(document).runs()
     ]
     return stated if any(stated) else None
 
@@ -159,9 +161,9 @@ def facts_of(
         "uncertified": run.certificate_sha256 is None,
         "statement": run.statement,
         "guarantee": run.guarantee,
-        "matrices": [matrix_hash(document, body) for body in document.bodies],
+        "matrices": [matrix_hash(case) for case in Protection.of(document).runs()],
         "rounds": run.rounds,
-        "records": [body.training.dataset_size for body in document.bodies],
+        "records": [run.training.dataset_size for run in document.runs()],
         "noise_multipliers": noise_multipliers_of(run),
         **({} if scheduled is None else {"schedules": scheduled}),
         "clip_norms": dict(clip_norms),

@@ -196,14 +196,14 @@ class TrainingRun:
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
-        self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
+        self._normalisers = [normaliser_of(one.case, normaliser) for one in self._run.body_runs]
         #: The largest number of contributions to a batch, by body; this number is public.
         self._most: dict[int, int] = {}
         self._noises = self._check_phases()
         self._run = opened(self._run, place, uncertified=uncertified, rank=rank)
         source_of_noise = FROM_KEY if device_noise is None else device_noise.name
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world, source_of_noise)
-        stated = zip(self._run.document.bodies, self._sizes, strict=True)
+        stated = zip(self._run.document.runs(), self._sizes, strict=True)
         unstated = [size for body, size in stated if body.training.dataset_size is None]
         where = None if key is None else Path(key).absolute()
         self._key_file = where or place / KEY
@@ -303,7 +303,7 @@ class TrainingRun:
         """Return σ of a round, by default of the next one."""
         round = self._round if number is None else number
         part = self._run.body_run(round)
-        return filled(at_round(self._run.document, part.body, round - part.start).noise.multiplier)
+        return filled(at_round(part.case, round - part.start).noise.multiplier)
 
     def normaliser(self, number: int | None = None) -> float:
         """Return the constant by which the sum of a round is divided, by default of the next round."""
@@ -517,7 +517,7 @@ class TrainingRun:
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
         size = self._sizes[part.place]
-        return batches_of(self._run.document, part.body, key, records=size, attribution=self._attribution)
+        return batches_of(part.case, key, records=size, attribution=self._attribution)
 
     def _deviations(self, part: BodyRun, number: int) -> tuple[float, ...]:
         """Return the standard deviations of the noise of a round, one for each sum that is released of its batch."""
@@ -534,8 +534,7 @@ class TrainingRun:
             if part.start == part.first:
                 self._most[part.place] = self._batches_of(part, key).most
             noises = tuple(
-                noise_for(self._run.document, part, self._clip_norms, release, key)
-                for release in range(1 + len(part.body.noise.also))
+                noise_for(part, self._clip_norms, release, key) for release in range(1 + len(part.body.noise.also))
             )
             for noise in noises:
                 noise.stream({ALONE: (1,)}, dtype="float64")

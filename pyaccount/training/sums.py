@@ -15,7 +15,7 @@ from pyaccount.training.key import RunKey
 from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
 
 #: Noisy sums are rounded to a grid that is this many binary digits finer than the noise's standard deviation.
 GRID = 20
@@ -52,12 +52,12 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
     return arrays
 
 
-def also_of(body: Body, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
+def also_of(run: TrainingRun, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
     """Return the arrays of the other sums that the document releases from a batch, in the document's order.
 
     Raises `RunError` if one of them is missing, or `also` contains a sum that the document does not name.
     """
-    names = [release.what for release in body.noise.also]
+    names = [release.what for release in run.noise.also]
     missing, unknown = [name for name in names if name not in also], sorted(set(also) - set(names))
     if missing or unknown:
         parts = [

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import DocumentError
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
 
 
-def refuse_own_probabilities(document: Document, body: Body) -> None:
+def refuse_own_probabilities(case: RunCase) -> None:
     """Raise `DocumentError` for a body whose records have different probabilities: a run knows records only by their numbers."""
+    body = case.node
     if body.own_probabilities is not None:
         message = (
             "a run draws records by their numbers and does not know the stratum of a record, so it cannot draw each with its own "
@@ -20,4 +20,4 @@ def refuse_own_probabilities(document: Document, body: Body) -> None:
             "certificate without a run"
         )
         path = body.at("training", "sampling_probability")
-        raise DocumentError([document.problem("not-drawn", path, message, allowed="one number")])
+        raise DocumentError([case.asked.problem("not-drawn", path, message, allowed="one number")])

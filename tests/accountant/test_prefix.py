@@ -13,6 +13,7 @@ import oracle
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from phases import phase
 from plain_documents import doc
 from sampled_tools import Array, lower_toeplitz
 from snapshots import Snapshot
@@ -116,7 +117,7 @@ def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: st
         section |= {"normalize": normalize} | ({"bands": 4} if name == "optimal" else {})
         # The optimum has no formula. It is the one of the whole run, which it must stay: others are optimal for fewer rounds.
         plan = planned(pyaccount.load(document(SAMPLERS[sampler], section, **rate)))
-        column = np.array(strategy(plan.document, plan.document.bodies[0]).coefficients)
+        column = np.array(strategy(phase(plan.document)).coefficients)
     else:
         section, column = whole(name, normalize=normalize)
         plan = planned(pyaccount.load(document(SAMPLERS[sampler], section, **rate)))
@@ -125,13 +126,13 @@ def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: st
         covered = plan.covers(steps)
         assert covered == (max(steps, 5) if sampler in ("balls-in-bins", "cyclic-random") else steps)
         prefix = plan.prefix(steps)
-        (body,) = prefix.bodies
+        body = prefix.run
         assert body.training.iterations == covered
         plan_of_prefix = pyaccount.compile(prefix)
         if plan_of_prefix.sampled:
             # The core takes it.
             plan_of_prefix.at().mechanism()
-        block = np.array(strategy(prefix, body).coefficients)
+        block = np.array(strategy(phase(prefix)).coefficients)
         assert isinstance(body.noise.multiplier, float)
         noise = body.noise.multiplier * np.linalg.inv(lower_toeplitz(block, covered))
         np.testing.assert_allclose(noise, truth[:covered, :covered], rtol=1e-11, atol=1e-13)
@@ -142,7 +143,7 @@ def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: st
 def exact_column(section: dict[str, Any], rounds: int) -> list[Fraction]:
     """The coefficients that the core is given, as they are."""
     read = pyaccount.load(document({"kind": "none"}, section, iterations=rounds))
-    coefficients = strategy(read, read.bodies[0]).coefficients
+    coefficients = strategy(phase(read)).coefficients
     assert coefficients is not None
     return [Fraction(entry) for entry in coefficients] + [Fraction(0)] * (rounds - len(coefficients))
 
@@ -242,7 +243,7 @@ def test_phases_and_runs_come_one_after_the_other(steps: int) -> None:
     exact = float(oracle.gaussian_epsilon(mu, DELTA))
     assert exact <= accountant.epsilon_spent() <= exact * (1 + 3e-4)
     released = pyaccount.load(accountant.document())
-    assert sum(body.count * int(body.training.iterations) for body in released.bodies) == steps
+    assert sum(body.count * int(body.training.iterations) for body in released.runs()) == steps
 
 
 @pytest.mark.parametrize(("last", "steps", "covered"), [(3, 1, 1), (3, 3, 4), (3, 4, 4), (3, 5, 6), (1, 1, 1)])

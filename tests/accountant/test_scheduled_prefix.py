@@ -81,7 +81,7 @@ def test_the_factor_stays_beside_mechanisms(steps: int) -> None:
 def test_records_with_different_probabilities_keep_them(probability: dict[str, Any]) -> None:
     plan = planned(pyaccount.load(document("poisson", NOISES, 5, sampling_probability=probability)))
     prefix = plan.prefix(3)
-    assert prefix.bodies[0].own_probabilities == plan.document.bodies[0].own_probabilities
+    assert prefix.run.own_probabilities == plan.document.run.own_probabilities
     assert bounds(prefix) == bounds(document("poisson", NOISES[:3], 3, sampling_probability=0.04))
 
 

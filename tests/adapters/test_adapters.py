@@ -102,8 +102,8 @@ def test_a_history_of_schedulers_is_the_shorter_document(history: list[tuple[flo
 def test_a_history_may_have_more_entries_than_a_document_has_phases() -> None:
     history = [(2.0 + step / 20_000, 0.001, 1) for step in range(12_000)]
     loaded = pyaccount.load(opacus.from_history(history, delta=DELTA))
-    assert len(loaded.bodies) == 1
-    assert loaded.bodies[0].training.iterations == 12_000
+    assert len(loaded.phases) == 1
+    assert loaded.run.training.iterations == 12_000
 
 
 def test_a_schedule_is_an_event_for_each_kind_of_rounds(snapshot: Snapshot) -> None:

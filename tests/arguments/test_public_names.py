@@ -62,7 +62,7 @@ def test_every_function_with_overrides_takes_a_mapping(tmp_path: Path) -> None:
 
 def test_an_override_may_replace_a_section() -> None:
     found = pyaccount.load(EXAMPLE, overrides={"sampler": {"kind": "fixed-size"}, "training.dataset_size": 50_000})
-    assert found.bodies[0].sampler.kind == "fixed-size"
+    assert found.run.sampler.kind == "fixed-size"
 
 
 @pytest.mark.parametrize("overrides", [3, [("privacy.epsilon",)], [4], None])

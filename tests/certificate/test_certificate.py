@@ -54,7 +54,7 @@ def test_a_certificate_knows_its_document() -> None:
     certificate = pyaccount.certify(asked)
     found = certificate.document()
     assert found.blank is None
-    assert found.bodies[0].noise.multiplier == certificate.noise_multiplier
+    assert found.run.noise.multiplier == certificate.noise_multiplier
     assert found.to_mapping() | {"noise": asked["noise"]} == pyaccount.load(asked).to_mapping()
     certificate = pyaccount.certify(document(privacy__epsilon="solve"))
     assert certificate.document().privacy.epsilon == certificate.epsilon

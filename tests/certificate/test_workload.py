@@ -185,7 +185,7 @@ def test_choices_are_made_by_it(error: str) -> None:
         expected = utility.workload.mse if error == "mean" else utility.workload.max_error**2
         assert math.isclose(one.squared_error, expected, rel_tol=1e-3)
         certificates.append((one.squared_error, one.prefix_sum_mse, one.bands))
-    assert plan.document.bodies[0].matrix.diagonals() == min(certificates)[2]
+    assert plan.document.run.matrix.diagonals() == min(certificates)[2]
     found = pyaccount.certify(raw)
     assert [one.workload_error_estimate for one in found.data.evidence.considered] == [one[0] for one in certificates]
     assert "squared error under the workload" in found.to_html()

@@ -113,6 +113,6 @@ def test_a_plan_shows_no_function(example: str) -> None:
     text = repr(plan)
     assert "nothing is computed yet" in text
     assert plan.reductions[0].subject in text
-    for one in (text, repr(plan.analyses), repr(pyaccount.certify(EXAMPLES / "check-a-claim.yaml").profile)):
+    for one in (text, repr(plan.theorems), repr(pyaccount.certify(EXAMPLES / "check-a-claim.yaml").profile)):
         assert "<function" not in one
         assert " at 0x" not in one

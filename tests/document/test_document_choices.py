@@ -29,7 +29,7 @@ def chosen(document: Document) -> list[tuple[str, int]]:
     for candidate in document.candidates():
         assert candidate.choices == ()
         assert candidate.candidates() == [candidate]
-    return [(it.bodies[0].matrix.kind, it.bodies[0].matrix.bands) for it in document.candidates()]
+    return [(it.run.matrix.kind, it.run.matrix.bands) for it in document.candidates()]
 
 
 def test_a_document_without_choices_is_its_only_candidate() -> None:
@@ -60,7 +60,7 @@ def test_candidates_are_the_documents_with_the_choice_written_out() -> None:
     mapping = choosing({"choose": [BLT]}, {"choose": [4]})
     mapping["matrix"]["normalize"] = False
     (candidate,) = load(mapping).candidates()
-    assert candidate.bodies[0].matrix.normalize is False
+    assert candidate.run.matrix.normalize is False
 
 
 LEFT_OUT = [

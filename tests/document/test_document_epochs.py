@@ -58,7 +58,7 @@ def test_epochs_are_iterations(
     sampler: dict[str, Any], training: dict[str, Any], rounds: int, snapshot: Snapshot
 ) -> None:
     document = load(mapping(sampler, training))
-    (body,) = document.bodies
+    body = document.run
     assert body.training.iterations == rounds
     assert isinstance(body.training.iterations, int)
     assert body.epochs == training["epochs"]
@@ -67,7 +67,7 @@ def test_epochs_are_iterations(
     assert load(document.to_mapping()) == document
     # Beside the same number of iterations they are no contradiction; another document all the same.
     both = load(mapping(sampler, {**training, "iterations": rounds}))
-    assert both.bodies == document.bodies
+    assert both.phases == document.phases
     assert both != document
     for other in (rounds - 1, rounds + 1):
         if other > 0 and sampler["kind"] != "balls-in-bins":
@@ -76,12 +76,12 @@ def test_epochs_are_iterations(
 
 def test_bands_say_how_far_apart_an_epoch_takes_them(snapshot: Snapshot) -> None:
     document = load(mapping({"kind": "cyclic-poisson"}, {"sampling_probability": 0.5, "epochs": 3}, matrix=BSR4))
-    assert document.bodies[0].training.iterations == 24
+    assert document.run.training.iterations == 24
     chosen = {"kind": "banded-square-root", "bands": {"choose": [2, 4]}}
     snapshot(problems_of(mapping({"kind": "b-min-sep"}, {"sampling_probability": 0.5, "epochs": 3}, matrix=chosen)))
     # A rate says what an epoch is whatever is chosen.
     document = load(mapping({"kind": "b-min-sep"}, {"participation_rate": 0.1, "epochs": 3}, matrix=chosen))
-    assert {body.training.iterations for one in document.candidates() for body in one.bodies} == {30}
+    assert {body.training.iterations for one in document.candidates() for body in one.runs()} == {30}
 
 
 @given(
@@ -147,7 +147,7 @@ def test_phases_count_for_themselves(snapshot: Snapshot) -> None:
     ]
     head = {"pyaccount": 1, "name": "p", "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6}}
     document = load({**head, "phases": phases})
-    assert [(body.training.iterations, body.epochs) for body in document.bodies] == [(20, 2.0), (7, None)]
+    assert [(body.training.iterations, body.epochs) for body in document.runs()] == [(20, 2.0), (7, None)]
     del phases[1]["training"]["iterations"]  # type: ignore[attr-defined]
     snapshot(problems_of({**head, "phases": phases}))
 
@@ -169,7 +169,7 @@ def test_an_override_replaces_the_other_way_to_say_it(
     said: str, overrides: list[str], counted: tuple[int, float | None], tmp_path: Path
 ) -> None:
     text = edited({10: f"  {said}", 14: "  multiplier: 1" if "solve" in said else "  multiplier: solve"})
-    (body,) = load_text(tmp_path, text, overrides).bodies
+    body = load_text(tmp_path, text, overrides).run
     assert (body.training.iterations, body.epochs) == counted
 
 
@@ -188,13 +188,13 @@ def test_documents_in_iterations_stay_what_they_were(tmp_path: Path) -> None:
         "iterations": 2000,
     }
     assert document.sha256 == "a7f1b81da62cfdaa0f4091bb9b9ab9c0771af9af08ad8913738305e2c24a53e5"
-    assert document.bodies[0].epochs is None
+    assert document.run.epochs is None
 
 
 def test_an_epoch_of_a_body() -> None:
-    (body,) = load(mapping(POISSON, {"dataset_size": 50_000, "expected_batch_size": 256, "iterations": 5})).bodies
+    body = load(mapping(POISSON, {"dataset_size": 50_000, "expected_batch_size": 256, "iterations": 5})).run
     assert body.epoch() == Fraction(50_000, 256)
-    (body,) = load(mapping({"kind": "none"}, {"iterations": 5})).bodies
+    body = load(mapping({"kind": "none"}, {"iterations": 5})).run
     assert body.epoch() is None
 
 
@@ -224,8 +224,8 @@ def test_the_rate_and_the_steps_of_opacus() -> None:
     records, batch, epochs = 60_000, 256, 10
     steps = -(-records // batch)
     theirs = load(mapping(POISSON, {"sampling_probability": 1 / steps, "epochs": epochs}))
-    assert theirs.bodies[0].training.iterations == steps * epochs == 2350
+    assert theirs.run.training.iterations == steps * epochs == 2350
     ours = load(mapping(POISSON, {"dataset_size": records, "expected_batch_size": batch, "epochs": epochs}))
-    assert ours.bodies[0].training.iterations == 2344
+    assert ours.run.training.iterations == 2344
     read = opacus.from_history([(1.1, 1 / steps, steps * epochs)], delta=1e-5)
     assert read["training"] == {"sampling_probability": 1 / steps, "iterations": 2350}

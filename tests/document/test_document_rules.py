@@ -40,7 +40,7 @@ ACCEPTED = [
 @pytest.mark.parametrize(("sampler", "training", "rate", "batch"), ACCEPTED)
 def test_rates(sampler: str, training: str, rate: float, batch: int | None, tmp_path: Path, snapshot: Snapshot) -> None:
     text = f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{iterations: 10, {training}}}\n"
-    (body,) = load_text(tmp_path, text).bodies
+    body = load_text(tmp_path, text).run
     assert body.sampling_probability() == pytest.approx(rate, rel=1e-15)
     if batch is None:
         snapshot.raised(body.batch_size)
@@ -108,14 +108,14 @@ def test_a_blank_batch_has_no_rate_yet(tmp_path: Path, snapshot: Snapshot) -> No
     for kind in ("poisson", "fixed-size"):
         document = load_text(tmp_path, edited({**changes, 12: f"  kind: {kind}"}))
         assert document.blank == ("training", "expected_batch_size")
-        snapshot.raised(document.bodies[0].sampling_probability)
+        snapshot.raised(document.run.sampling_probability)
         filled = document.with_value(("training", "expected_batch_size"), 250)
-        assert filled.bodies[0].sampling_probability() == 0.005
+        assert filled.run.sampling_probability() == 0.005
 
 
 def test_a_deterministic_order_has_no_rate(tmp_path: Path, snapshot: Snapshot) -> None:
     document = load_text(tmp_path, edited({12: "  kind: none"}))
-    snapshot.raised(document.bodies[0].sampling_probability)
+    snapshot.raised(document.run.sampling_probability)
 
 
 def test_rules_stay_silent_about_what_was_reported(tmp_path: Path) -> None:

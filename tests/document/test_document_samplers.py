@@ -14,7 +14,7 @@ import pyaccount
 from pyaccount.document.document import Document
 from pyaccount.document.ranges import RATE_AGREEMENT
 from pyaccount.document.samplers import BallsInBins
-from pyaccount.document.views import Body
+from pyaccount.document.tree import TrainingRun
 
 HEAD = """\
 pyaccount: 1
@@ -28,9 +28,8 @@ def spelled(sampler: str, training: str, matrix: str = "kind: identity") -> str:
     return f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{{training}}}\nmatrix: {{{matrix}}}\n"
 
 
-def body_of(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> Body:
-    (body,) = load_text(folder, spelled(sampler, f"iterations: 100, {training}", matrix)).bodies
-    return body
+def body_of(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> TrainingRun:
+    return load_text(folder, spelled(sampler, f"iterations: 100, {training}", matrix)).run
 
 
 BSR3 = "kind: banded-square-root, bands: 3"
@@ -192,7 +191,7 @@ def test_bands(matrix: str, width: int | None, tmp_path: Path) -> None:
 
 def test_defaults(tmp_path: Path) -> None:
     document = load_text(tmp_path, spelled("b-min-sep", "iterations: 9, participation_rate: 0.1", BSR3))
-    sampler, matrix, accounting = document.bodies[0].sampler, document.bodies[0].matrix, document.accounting
+    sampler, matrix, accounting = document.run.sampler, document.run.matrix, document.accounting
     assert (sampler.min_separation, sampler.start) == (None, "warm")
     assert matrix.normalize is True
     assert (accounting.method, accounting.verification) == ("auto", "betting")
@@ -325,7 +324,7 @@ def test_bins_that_fit_can_be_typed_in(sampler: str, training: str, fixes: dict[
         document = load_text(
             tmp_path, spelled(f"balls-in-bins, bins: {count}", "iterations: 2000, dataset_size: 60_000")
         )
-        assert f"{document.bodies[0].expected_batch_size():.6g}" == batch or "/" in batch
+        assert f"{document.run.expected_batch_size():.6g}" == batch or "/" in batch
     if "expected_batch_size: 300" in training:
         load_text(tmp_path, spelled("balls-in-bins, bins: 200", f"iterations: 2000, {training}"))
     else:
@@ -396,9 +395,9 @@ def test_blanks(tmp_path: Path, snapshot: Snapshot) -> None:
     for kind in ("b-min-sep", "cyclic-poisson", "balls-in-bins"):
         text = edited({9: "  expected_batch_size: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1"})
         document = load_text(tmp_path, text)
-        for question in (Body.participation_rate, Body.sampling_probability):
+        for question in (TrainingRun.participation_rate, TrainingRun.sampling_probability):
             with snapshot.raises(ValueError):
-                question(document.bodies[0])
+                question(document.run)
         assert filled(document, 500).expected_batch_size() == 500
         assert filled(document, 500).participation_rate() == pytest.approx(0.01, rel=1e-15)
         text = edited(
@@ -411,8 +410,8 @@ def test_blanks(tmp_path: Path, snapshot: Snapshot) -> None:
         assert [it[:2] for it in found(tmp_path, text)] == [("contradiction", f"training.{field}")]
 
 
-def filled(document: Document, batch: float) -> Body:
-    return document.with_value(("training", "expected_batch_size"), batch).bodies[0]
+def filled(document: Document, batch: float) -> TrainingRun:
+    return document.with_value(("training", "expected_batch_size"), batch).run
 
 
 def test_every_body_of_a_phased_document_is_judged(tmp_path: Path, snapshot: Snapshot) -> None:

@@ -187,8 +187,8 @@ def test_overrides(overrides: Any, section: str, field: str, value: Any, tmp_pat
 @pytest.mark.parametrize("path", ["phases.0.noise.multiplier", "phases[0].noise.multiplier"])
 def test_overrides_in_phases(path: str, tmp_path: Path) -> None:
     document = load_text(tmp_path, PHASED, [f"{path}=1.25"])
-    assert [body.noise.multiplier for body in document.bodies] == [1.25, 2.0]
-    assert load_text(tmp_path, PHASED, ["phases.1.name=second"]).bodies[1].name == "second"
+    assert [body.noise.multiplier for body in document.runs()] == [1.25, 2.0]
+    assert load_text(tmp_path, PHASED, ["phases.1.name=second"]).phases[1].name == "second"
 
 
 def test_overrides_fill_empty_sections_and_the_blank(tmp_path: Path) -> None:
@@ -238,12 +238,12 @@ def test_the_resolved_view(tmp_path: Path) -> None:
     assert (document.privacy.adjacency, document.privacy.group_size) == ("add-remove", 1)
     assert (document.privacy.epsilon, document.privacy.delta) == (SOLVE, 1e-6)
     assert document.accounting == Accounting(tolerance=0.01, profile=(1.0, 2.5), time_limit=600, seed=7, method="pld")
-    assert [body.path for body in document.bodies] == [("phases", 0), ("phases", 1)]
-    assert [body.name for body in document.bodies] == ["pretraining", None]
-    assert [body.count for body in document.bodies] == [1, 3]
-    assert [body.matrix for body in document.bodies] == [Identity(kind="identity")] * 2
-    assert document.bodies[1].at("noise", "multiplier") == ("phases", 1, "noise", "multiplier")
-    assert [body.path for body in load(MAPPING).bodies] == [()]
+    assert [body.path for body in document.runs()] == [("phases", 0), ("phases", 1)]
+    assert [body.name for body in document.runs()] == ["pretraining", None]
+    assert [body.count for body in document.runs()] == [1, 3]
+    assert [body.matrix for body in document.runs()] == [Identity(kind="identity")] * 2
+    assert list(document.runs())[1].at("noise", "multiplier") == ("phases", 1, "noise", "multiplier")
+    assert [body.path for body in load(MAPPING).runs()] == [()]
     assert load(MAPPING).accounting == Accounting()
 
 
@@ -275,8 +275,8 @@ def test_with_value(tmp_path: Path, snapshot: Snapshot) -> None:
     assert document.blank is not None
     filled = document.with_value(document.blank, 1.25)
     assert isinstance(filled, Document)
-    assert (filled.bodies[0].noise.multiplier, filled.blank, filled.file) == (1.25, None, document.file)
-    assert document.bodies[0].noise.multiplier == SOLVE
+    assert (filled.run.noise.multiplier, filled.blank, filled.file) == (1.25, None, document.file)
+    assert document.run.noise.multiplier == SOLVE
     assert filled.with_value(document.blank, SOLVE) == document
     assert document.with_value(("accounting", "seed"), 3).accounting.seed == 3
     snapshot.raised(document.with_value, document.blank, -1)

@@ -132,7 +132,7 @@ TWO_THOUSAND = ["2000", "2_000", "2e3", "2.0e3", "2000.0", "2E3", "0x7d0", "0200
 @pytest.mark.parametrize("text", TWO_THOUSAND)
 def test_spellings_of_a_field(text: str, tmp_path: Path) -> None:
     document = load_text(tmp_path, edited({10: f"  iterations: {text}"}))
-    assert document.bodies[0].training.iterations == 2000
+    assert document.run.training.iterations == 2000
     assert document.sha256 == load_text(tmp_path, BASE).sha256
 
 
@@ -220,8 +220,8 @@ phases:
   - *first
 """
     document = load_text(tmp_path, text)
-    assert document.bodies[0].training == document.bodies[1].training
-    assert document.with_value(("phases", 1, "noise", "multiplier"), 3).bodies[0].noise.multiplier == 1.5
+    assert document.run.training == list(document.runs())[1].training
+    assert document.with_value(("phases", 1, "noise", "multiplier"), 3).run.noise.multiplier == 1.5
     wrong = text.replace("0.01", "1.01")
     expected = [("out-of-range", f"phases[{index}].training.sampling_probability", 6, 38) for index in (0, 1)]
     assert found(tmp_path, wrong) == expected

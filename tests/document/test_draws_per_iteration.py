@@ -17,9 +17,9 @@ DRAWS = BASE.replace("kind: poisson\n", "kind: poisson\n  draws_per_iteration: 4
 
 
 def test_it_is_one_unless_it_is_said(tmp_path: Path) -> None:
-    (body,) = load_text(tmp_path, BASE).bodies
+    body = load_text(tmp_path, BASE).run
     assert body.draws_per_iteration() == 1
-    (body,) = load_text(tmp_path, DRAWS).bodies
+    body = load_text(tmp_path, DRAWS).run
     assert body.draws_per_iteration() == 4
     # As those of every document that was written before there was such a key.
     assert load_text(tmp_path, BASE).to_mapping()["sampler"] == {"kind": "poisson"}

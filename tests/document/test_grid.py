@@ -66,7 +66,7 @@ def test_cells_are_the_documents_that_overrides_make() -> None:
         assert cell.document() == pyaccount.load(document(), overrides=["privacy.delta=1e-5", *said])
     assert [cell.place for cell in cells] == [0, 1, 2, 3]
     # Epochs take the place of iterations, as an override's do.
-    assert load_grid(grid({"training.epochs": [1, 2]})).cell(1).document().bodies[0].training.iterations == 200
+    assert load_grid(grid({"training.epochs": [1, 2]})).cell(1).document().run.training.iterations == 200
 
 
 def test_lists_of_documents(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_document_wrong_in_every_cell_is_wrong_and_in_some_it_is_not(snapshot:
     assert refused(grid({"noise.multiplir": [1, 2]})).slug == "unknown-key"
     found = load_grid(grid({"training.iterations": [0, 10]}))
     snapshot.raised(lambda: found.cell(0).document())
-    assert found.cell(1).document().bodies[0].training.iterations == 10
+    assert found.cell(1).document().run.training.iterations == 10
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def told(path):
         document = load(path)
     except DocumentError as error:
         return [[it.slug, f"{it.line}:{it.column}", it.path_text, it.suggestion] for it in error.problems]
-    (body,) = document.bodies
+    body = document.run
     again = load(document.to_mapping())
     return {
         "sampler": document.to_mapping()["sampler"],

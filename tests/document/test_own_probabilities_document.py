@@ -30,7 +30,7 @@ def body(probability: object) -> Any:
     privacy = {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5}
     head = {"pyaccount": 1, "name": "own-probabilities", "privacy": privacy}
     stated = head | {"training": training, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 1}}
-    return pyaccount.load(stated).bodies[0]
+    return pyaccount.load(stated).run
 
 
 def test_a_body_has_the_largest_probability_and_no_common_rate() -> None:

@@ -161,8 +161,8 @@ def test_one_factor_for_several_phases() -> None:
     loaded = pyaccount.load(shared)
     assert loaded.blank == ("noise", "scale")
     filled = loaded.filled(1.5)
-    assert filled.bodies[0].noise.multiplier == 3.0
-    assert getattr(filled.bodies[1].noise.multiplier, "scale", None) == 3.0
+    assert filled.run.noise.multiplier == 3.0
+    assert getattr(list(filled.runs())[1].noise.multiplier, "scale", None) == 3.0
     assert filled == pyaccount.load(shared | {"noise": {"scale": 1.5}})
     also_solved = {**shared, "phases": [body(POISSON, 3, "solve"), phases[1]]}
     assert problems(also_solved) == [("several-blanks", "phases[0].noise.multiplier")]
@@ -198,7 +198,7 @@ def test_a_factor_of_phases_is_solved_only_where_rounds_compose() -> None:
     assert problems(choosing) == [("contradiction", "phases[0].matrix.bands")]
     # A given factor is only a number.
     asked["noise"], asked["privacy"]["epsilon"] = {"scale": 1.5}, "solve"
-    assert pyaccount.compile(asked).document.bodies[0].noise.multiplier == 3.0
+    assert pyaccount.compile(asked).document.run.noise.multiplier == 3.0
 
 
 def test_a_factor_needs_a_training_run() -> None:

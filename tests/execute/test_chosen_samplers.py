@@ -61,7 +61,7 @@ def test_candidates_are_all_that_do_not_contradict_themselves(name: str) -> None
     _, _, key, expected = LISTS[name]
     loaded = pyaccount.load(document(name))
     assert loaded.choices == (("matrix", "bands"), ("sampler", key))
-    found = [(one.bodies[0].matrix.diagonals(), getattr(one.bodies[0].sampler, key)) for one in loaded.candidates()]
+    found = [(one.run.matrix.diagonals(), getattr(one.run.sampler, key)) for one in loaded.candidates()]
     assert found == expected
 
 
@@ -86,8 +86,8 @@ def test_the_choice_has_the_least_error_relative_to_the_batch(name: str) -> None
         assert one.relative_error is not None
         assert math.isclose(one.relative_error, one.squared_error / share**2, rel_tol=1e-9)
     best = min(plan.considered, key=lambda one: one.compared)
-    assert plan.document.bodies[0].matrix.diagonals() == best.bands
-    assert getattr(plan.document.bodies[0].sampler, key) == dict(best.chosen)[key]
+    assert plan.document.run.matrix.diagonals() == best.bands
+    assert getattr(plan.document.run.sampler, key) == dict(best.chosen)[key]
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_what_was_chosen_is_found_again_whatever_the_matrix() -> None:
             certificate.data.phases[0].matrix.bands
         ] * 2
         filled = resolved(certificate.data, pyaccount.load(certificate.data.document))
-        assert filled.bodies[0].sampler.bins_of(filled.bodies[0]) == 4
+        assert filled.run.sampler.bins_of(filled.run) == 4
         assert pyaccount.verify(certificate, threads=1).agrees
 
 
@@ -142,7 +142,7 @@ def test_matrices_are_optimised_for_each_choice() -> None:
     assert plan.searched is not None
     best = min(plan.considered, key=lambda one: one.compared)
     assert plan.searched.found.prefix_sum_mse == best.prefix_sum_mse
-    assert plan.document.bodies[0].sampler.bins_of(plan.document.bodies[0]) == dict(best.chosen)["bins"]
+    assert plan.document.run.sampler.bins_of(plan.document.run) == dict(best.chosen)["bins"]
 
 
 WRONG: dict[str, Any] = {

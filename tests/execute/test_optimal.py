@@ -200,7 +200,7 @@ def test_the_optimum_is_that_of_quadrature(name: str) -> None:
     curvature, slope, _ = np.polyfit(ratios - found, errors, 2)
     assert curvature > 0.1, "the test says something"
     assert slope**2 / (4.0 * curvature) < 2e-3
-    start = optimal_toeplitz(n, 2, workload_of(pyaccount.load(raw).bodies[0]))
+    start = optimal_toeplitz(n, 2, workload_of(pyaccount.load(raw).run))
     assert exact_error(start[1] / start[0]) > errors[1] - 1e-4
 
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from made import sampled
+from phases import phase
 from plain_documents import doc, sectioned
 from scipy.stats import binom, norm
 from snapshots import Snapshot
@@ -399,8 +400,7 @@ def test_sensitivities_bound_every_pattern(b: int, most: int) -> None:
     for coefficients in ([1.0, 0.5, 0.375], [1.0, 0.2, 0.9], [0.5, 1.0]):
         shown = document(matrix={"kind": "toeplitz", "coefficients": coefficients, "normalize": False})
         shown |= {"training": {"iterations": n}, "sampler": {"kind": "none"}}
-        loaded = pyaccount.load(shown)
-        cases.append(strategy(loaded.with_value(("noise", "multiplier"), 1.0), loaded.bodies[0]))
+        cases.append(strategy(phase(pyaccount.load(shown).with_value(("noise", "multiplier"), 1.0))))
     dense = np.tril(rng.random((n, n))) * (rng.random((n, n)) < 0.5) + np.eye(n)
     cases.append(Strategy(n, None, dense, cases[0].error, 1.0))
     for case in cases:

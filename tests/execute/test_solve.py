@@ -36,7 +36,7 @@ class Untold:
         monkeypatch.setattr(solving, "decide", self.decide)
 
     def decide(self, instance: Any, engine: Any, tolerance: float) -> Any:
-        privacy, bodies = instance.document.privacy, instance.document.bodies
+        privacy, bodies = instance.document.privacy, list(instance.document.runs())
         value = bodies[0].noise.multiplier if privacy.epsilon == 2 else bodies[0].training.iterations
         self.asked.append(value)
         rising = self.holds < self.fails

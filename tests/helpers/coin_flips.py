@@ -13,14 +13,13 @@ from pydantic import Field
 
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
 from pyaccount.reading.range import Range
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class CoinFlips(SamplerKind):
@@ -45,16 +44,16 @@ class CoinFlips(SamplerKind):
         flips = number_or_none(self.flips)
         return None if flips is None else Fraction(2 ** int(flips))
 
-    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Refuse other statements of the rate, and flips by which less than one record joins a round."""
         for field in ("expected_batch_size", *RATE_FIELDS):
             if getattr(body.training, field) is not None:
                 message = "the coin says how many records join a round: leave this out"
-                yield document.problem("contradiction", body.at("training", field), message)
+                yield problem("contradiction", body.at("training", field), message)
         flips, records = number_or_none(self.flips), number_or_none(body.training.dataset_size)
         if flips is not None and records is not None and 2**flips > records:
             message = f"of {records:_} records less than one joins a round"
-            yield document.problem("contradiction", body.at("sampler", "flips"), message, allowed="fewer flips")
+            yield problem("contradiction", body.at("sampler", "flips"), message, allowed="fewer flips")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:

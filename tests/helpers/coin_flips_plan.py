@@ -6,35 +6,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyaccount.document.samplers import SamplerKind
 from pyaccount.plan.common import rounds
-from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds
 from pyaccount.plan.samplers import poisson
-from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+from pyaccount.plan.samplers.base import SamplerPlan, Worst
+from pyaccount.plan.theorem import EVERY_ROUND, Reduction
 
 
-def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem of Poisson sampling with the name of this sampler."""
-    return replace(poisson.words(document, body), subject="coin flips")
-
-
-class CoinFlipsPlan(SamplerPlan):
-    """The analysis of coin flips, whose rounds compose."""
+class CoinFlipsPlan(SamplerPlan[SamplerKind]):
+    """The theorem of coin flips, whose rounds compose: that of Poisson sampling, since the batches have the same law."""
 
     round_by_round = True
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis of Poisson sampling, since the batches have the same law."""
-        return Analysis(words, poisson.bounds)
+    def words(self) -> Reduction:
+        """Return the theorem of Poisson sampling with the name of this sampler."""
+        return replace(poisson.words(self), subject="coin flips")
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds of Poisson sampling."""
+        return poisson.bounds(self)
+
+    def worst(self) -> Worst:
         """Return the worst case without sampling: the record is in every round."""
-        return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
-
-
-PLAN = CoinFlipsPlan()
+        return Worst(EVERY_ROUND, lambda: 1.0, rounds(self.node))

@@ -17,6 +17,7 @@ import mpmath as mp
 import numpy as np
 from exact_mixtures import Array, Mixture, hockey_stick, judged_stick, nothing
 from oracle import gaussian_delta
+from phases import phase
 from sampled_tools import (
     Law,
     allocation_law,
@@ -189,7 +190,7 @@ def _unasked(document: dict[str, Any]) -> str:
 def _optimised(document: str, index: int) -> tuple[float, ...]:
     """Return the coefficients that the package finds for the matrix of a phase."""
     loaded = pyaccount.load(json.loads(document))
-    coefficients = strategy(loaded, loaded.bodies[index]).coefficients
+    coefficients = strategy(phase(loaded, index)).coefficients
     assert coefficients is not None
     return coefficients
 

@@ -27,7 +27,10 @@ LISTED = {
         ),
         ("    CoinFlips,\n", "    Deterministic,\n)"),
     ),
-    "plan": (("    coin_flips,\n", "    cyclic_poisson,\n"), ('    "coin-flips": coin_flips.PLAN,\n', '    "none": ')),
+    "plan": (
+        ("    coin_flips,\n", "    cyclic_poisson,\n"),
+        ('    "coin-flips": coin_flips.CoinFlipsPlan,\n', '    "none": '),
+    ),
     "training": (
         ("    coin_flips,\n", "    cyclic_poisson,\n"),
         ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),

@@ -13,6 +13,7 @@ from plain_documents import document
 from scipy import linalg  # type: ignore[import-untyped]
 
 import pyaccount
+from pyaccount.plan.protection import Protection
 from pyaccount.strategies.toeplitz import optimal_toeplitz
 from pyaccount.training.key import RunKey
 from pyaccount.training.noise import Noise, noise_of
@@ -60,7 +61,7 @@ def described(name: str, folder: Path, **changes: Any) -> Any:
 def noise(name: str, folder: Path, *, phase: int = 0, clip_norm: float = 1.0, **changes: Any) -> Noise:
     """Return the noise of such a document."""
     read = described(name, folder, **changes)
-    return noise_of(read, read.bodies[0], KEY, phase=phase, clip_norm=clip_norm)
+    return noise_of(Protection.of(read).runs()[0], KEY, phase=phase, clip_norm=clip_norm)
 
 
 def dense() -> Matrix:

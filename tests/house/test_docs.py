@@ -287,7 +287,7 @@ def test_simulations_have_the_rates_that_are_accounted_for() -> None:
     """Over many runs each record takes part in every round at the participation rate; this includes a stationary start."""
     runs = 300
     for name in ("poisson", "fixed-size", "b-min-sep", "balls-in-bins", "cyclic-poisson"):
-        (body,) = SCRIPT["document"](name).bodies
+        body = SCRIPT["document"](name).run
         rate = body.participation_rate()
         early = total = 0
         for seed in range(runs):

@@ -124,7 +124,7 @@ def test_configurations_of_omegaconf_are_documents() -> None:
     config.training.iterations = "${steps}"
     steps = config.pop("steps")
     nested = OmegaConf.create({"steps": steps, "mechanism": config})
-    assert pyaccount.load(nested.mechanism).bodies[0].training.iterations == 12
+    assert pyaccount.load(nested.mechanism).run.training.iterations == 12
     nested.steps = "???"
     with pytest.raises(InterpolationToMissingValueError):
         OmegaConf.to_container(nested.mechanism, resolve=True, throw_on_missing=True)

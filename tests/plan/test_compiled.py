@@ -62,7 +62,7 @@ def test_a_filled_document_is_the_one_that_was_read_with_the_value(path: Path) -
     filled, validated = document.filled(value), document.with_value(document.blank, value)
     assert filled == validated
     assert filled.to_mapping() == validated.to_mapping()
-    assert (filled.bodies, filled.privacy, filled.blank) == (validated.bodies, validated.privacy, validated.blank)
+    assert (filled.phases, filled.privacy, filled.blank) == (validated.phases, validated.privacy, validated.blank)
     # Its problems are told at the same places, with the value.
     told = [one.problem("contradiction", document.blank, "") for one in (filled, validated)]
     assert told[0] == told[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from phases import phase
 from plain_documents import sectioned
 from snapshots import Snapshot
 
@@ -23,7 +24,7 @@ from pyaccount.profiles import FiniteProfile, GaussianProfile, ProfileKind, Roun
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pyaccount.document.document import Document
+    from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import DirectedBounds
 
 Law = dict[tuple[int, ...], Fraction]
@@ -286,13 +287,13 @@ def test_replaced_records_by_brute_force(rows: dict[int, tuple[int, ...]], cross
     read = load(written)
     repeats = (1, 2)
 
-    def of_part(part: int, asked: Document, crossing: bool) -> DirectedBounds:
+    def of_part(part: int, asked: Protection, crossing: bool) -> DirectedBounds:
         assert asked.privacy.adjacency == ("add-remove" if crossing else "replace-one")
         remove, add = finite(channel(rows, 1), channel(rows, 0 if crossing else -1))
         return tight(remove, add, repeats[part])
 
     common = tight(*finite(channel(SEEN_SIGN, 1), channel(SEEN_SIGN, -1)), 1)
-    kinds = bounds_by_kind(read, read.bodies[0], of_part)
+    kinds = bounds_by_kind(phase(read), of_part)
     whole = [combine([one.bounds, common], merge_gaussians=True) for one in kinds]
     question = Question(0.5, None, 1e-5)
     found, *single = Engine().ask_all([(one, question) for one in (worst_of(whole), *whole)])
@@ -414,11 +415,11 @@ def test_iterations_inside_of_another_phase_can_be_the_blank() -> None:
     target = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-6}
     open_north = NORTH | {"training": NORTH["training"] | {"iterations": "solve"}, "noise": {"multiplier": 2.0}}
     alone = pyaccount.certify(document(open_north, **target)).data.solved
-    for phase, path in (
+    for described, path in (
         ({"parallel": [COUNT, open_north]}, "phases[0].parallel[1]"),
         ({"parallel": [COUNT, {"phases": [open_north]}]}, "phases[0].parallel[1].phases[0]"),
     ):
-        solved = pyaccount.certify(document(phase, **target)).data.solved
+        solved = pyaccount.certify(document(described, **target)).data.solved
         assert solved is not None
         assert alone is not None
         assert (solved.path, solved.value) == (f"{path}.training.iterations", alone.value)

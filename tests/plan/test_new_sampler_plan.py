@@ -74,5 +74,5 @@ def test_the_guide_shows_it() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     shown = guide.split("```python\n")[2].partition("```")[0]
     lines = [line.partition("  #")[0] for line in shown.rstrip().splitlines()]
-    assert lines[0] == "class CoinFlipsPlan(SamplerPlan):"
+    assert lines[0] == "class CoinFlipsPlan(SamplerPlan[SamplerKind]):"
     assert "\n".join(lines) in PLAN.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import pytest
 from certificate_oracle import inconsistencies
 from log_normals import quadrature
 from numpy.typing import NDArray
+from phases import phase
 from plain_documents import changed, doc, sectioned
 from snapshots import Snapshot
 
@@ -82,9 +83,8 @@ def test_samples_go_where_the_gram_matrix_is_diagonal(
     for described in (toeplitz, stored(tmp_path, matrix)):
         raw = document({"matrix": described}, training={"iterations": rounds}, sampler={"bins": bins})
         assert sampled(raw) is not without
-        (body,) = load(raw).bodies
         if without:
-            built = strategy(load(raw), body)
+            built = strategy(phase(load(raw)))
             for upper in (False, True):
                 found = [value for value, count in built.mode_squares(bins, upper=upper) for _ in range(count)]
                 for value, exact in zip(found, sorted(gram[t][t] for t in range(bins)), strict=True):
@@ -179,8 +179,7 @@ def test_one_bin_is_one_gaussian_mechanism() -> None:
     raw = document({"matrix": {"kind": "blt", "buffers": 2}}, sampler={"bins": 1}, privacy={"epsilon": "solve"})
     raw["privacy"]["delta"] = 1e-5
     data = pyaccount.certify(raw).data
-    (body,) = load(raw).bodies
-    built = strategy(load(raw), body)
+    built = strategy(phase(load(raw)))
     assert built.coefficients is not None
     norm = math.hypot(*np.cumsum(built.coefficients))
     truth = float(oracle.gaussian_epsilon(norm / 1.5, 1e-5))
@@ -198,8 +197,7 @@ def test_samples_agree(kind: str, tmp_path: Path) -> None:
         entries = np.tril(generator.uniform(least, 1.0, (rounds, rounds))) * apart(rounds, bins)
         matrix = {**stored(tmp_path, entries), "normalize": True}
     raw = document({"matrix": matrix}, training={"iterations": rounds}, sampler={"bins": bins})
-    (body,) = load(raw).bodies
-    kinds = len(strategy(load(raw), body).mode_squares(bins, upper=True))
+    kinds = len(strategy(phase(load(raw))).mode_squares(bins, upper=True))
     assert kinds == {"toeplitz": 2, "one norm each": 6, "many norms": 20}[kind]
     assert (kinds > MOST_KINDS) == (kind == "many norms")
     exact = pyaccount.certify(raw).data
@@ -245,8 +243,6 @@ def test_a_choice_of_bands_may_go_without_samples_for_one_of_them() -> None:
 def test_the_bin_known_needs_no_vectors() -> None:
     """4096 modes of a hundred million rounds each would not fit anywhere."""
     raw = document({"matrix": {"kind": "identity"}}, training={"iterations": 10**8}, sampler={"bins": 4096})
-    read = load(raw)
-    (body,) = read.bodies
-    norm = sampler_plan(body).worst(read, body).norm()
+    norm = sampler_plan(phase(load(raw))).worst().norm()
     turns = -(-(10**8) // 4096)
     assert math.sqrt(turns) <= norm <= math.sqrt(turns) * (1 + 1e-6)

@@ -251,7 +251,7 @@ def test_iterations_of_a_phase_beside_another() -> None:
 def test_epochs_of_an_allocation() -> None:
     raw = document(sampler={"participations": 2})
     raw["training"] = {"epochs": 4, "dataset_size": 60}
-    (body,) = load(raw).bodies
+    body = load(raw).run
     assert body.training.iterations == 12
     data = pyaccount.certify(raw).data
     assert data.phases[0].expected_batch_size == 20

@@ -12,6 +12,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
+from phases import phase
 from places import ROOT
 from plain_documents import doc
 from sampled_tools import Array, Law, counts_law, lower_toeplitz, pair_given, renewal_law
@@ -54,13 +55,12 @@ def body_of(run: Run) -> Any:
         sampler={"kind": "b-min-sep", "min_separation": b, "start": start, "truncate_to": limit},
         matrix={"kind": "identity"},
     )
-    return pyaccount.load(raw).bodies[0]
+    return phase(pyaccount.load(raw))
 
 
 def found_for(run: Run) -> RareTruncation:
     """What the plan says of it."""
-    body = body_of(run)
-    found = sampler_plan(body).rare_truncation(body, run[-1])  # type: ignore[attr-defined]
+    found = sampler_plan(body_of(run)).rare_truncation(run[-1])
     assert isinstance(found, RareTruncation)
     return found
 
@@ -299,8 +299,7 @@ def subject(raw: Any) -> str:
 
 def test_the_rule_for_the_route() -> None:
     raw = document()
-    body = pyaccount.load(raw).bodies[0]
-    most = sampler_plan(body).rare_truncation(body, 80).most  # type: ignore[attr-defined]
+    most = sampler_plan(phase(pyaccount.load(raw))).rare_truncation(80).most
     assert 1e-9 < most < 1e-6
 
     def seldom(delta: float | str, **changes: Any) -> bool:
@@ -311,8 +310,7 @@ def test_the_rule_for_the_route() -> None:
     assert seldom(2.1 * most)
     assert not seldom(1.9 * most)
     cheap = document(sampler=raw["sampler"] | {"truncate_to": 60})
-    body = pyaccount.load(cheap).bodies[0]
-    most = sampler_plan(body).rare_truncation(body, 60).most  # type: ignore[attr-defined]
+    most = sampler_plan(phase(pyaccount.load(cheap))).rare_truncation(60).most
     assert seldom(17.0 * most, sampler=cheap["sampler"])
     assert not seldom(15.0 * most, sampler=cheap["sampler"])
     # δ is the blank: by what would be done where this is little.

@@ -210,7 +210,7 @@ def test_without_amplification_a_record_may_displace_another() -> None:
     for limit in (12, 200):
         raw = document(noise={"multiplier": 1.5 if limit == 200 else 3.0})
         raw["sampler"] = raw["sampler"] | {"truncate_to": limit}
-        found[limit] = engine.ask(unamplified_bounds(pyaccount.load(raw)), Question(1.0, None, 1e-6)).upper
+        found[limit] = engine.ask(unamplified_bounds(pyaccount.compile(raw).at()), Question(1.0, None, 1e-6)).upper
     assert found[12] == pytest.approx(found[200], rel=1e-9)
 
 

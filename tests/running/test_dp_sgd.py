@@ -37,7 +37,7 @@ def test_correlated_noise() -> None:
     one = {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 100, "min_separation": 4, "bands": 1}
     certificate = pyaccount.dp_bandmf(**one, noise_multiplier=2, delta=1e-5)
     document = certificate.document()
-    assert document.bodies[0].sampler.kind == "b-min-sep"
+    assert document.run.sampler.kind == "b-min-sep"
     assert certificate.epsilon_lower <= certificate.epsilon < 8
     # Records that rest take part less often than records that do not.
     assert (

@@ -7,6 +7,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from phases import phase
 from plain_documents import doc, sectioned
 from scipy import linalg, optimize  # type: ignore[import-untyped]
 from snapshots import Snapshot
@@ -180,7 +181,7 @@ def test_the_modes_of_a_full_matrix_are_its_sums_of_columns() -> None:
     loaded = pyaccount.load(
         document(matrix=coefficients, training={"iterations": 23}, sampler={"kind": "balls-in-bins", "bins": 5})
     )
-    gram, largest = strategy(loaded, loaded.bodies[0]).bin_gram(5)
+    gram, largest = strategy(phase(loaded)).bin_gram(5)
     modes = np.array([matrix(column)[:, t::5].sum(axis=1) for t in range(5)])
     assert np.reshape(gram, (5, 5)) == pytest.approx(modes @ modes.T, rel=1e-13)
     assert largest >= np.linalg.norm(modes, axis=1).max()

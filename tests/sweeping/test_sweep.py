@@ -79,7 +79,7 @@ def test_failures_stand_beside_results(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Plan.run
 
     def sometimes(plan: Plan, **options: Any) -> Any:
-        sigma = plan.document.bodies[0].noise.multiplier
+        sigma = plan.document.run.noise.multiplier
         if sigma == 2:
             raise NumericsError("no bound")
         if sigma == 4:
@@ -117,7 +117,7 @@ def test_finished_cells_are_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     issued = Plan._issued
 
     def counted(plan: Plan, *arguments: Any) -> Any:
-        ran.append(plan.document.bodies[0].noise.multiplier)
+        ran.append(plan.document.run.noise.multiplier)
         return issued(plan, *arguments)
 
     monkeypatch.setattr(Plan, "_issued", counted)

@@ -9,6 +9,7 @@ from typing import Any
 
 import batch_laws as laws
 import pytest
+from phases import phase
 from plain_documents import doc
 
 from pyaccount import load
@@ -33,9 +34,8 @@ def document(sampler: dict[str, Any], training: dict[str, Any], adjacency: str =
 
 def runs(described: dict[str, Any], count: int = KEYS, attribution: Any = None) -> list[laws.Run]:
     loaded = load(described)
-    (body,) = loaded.bodies
     attribution = None if attribution is None else attributed(attribution)
-    return [run_of(batches_of(loaded, body, key(number), attribution=attribution)) for number in range(count)]
+    return [run_of(batches_of(phase(loaded), key(number), attribution=attribution)) for number in range(count)]
 
 
 def run_of(batches: Batches) -> laws.Run:
@@ -240,7 +240,7 @@ def test_a_rate_of_24_bits_is_seen() -> None:
 
     def drawn(probability: float) -> int:
         loaded = load(document({"kind": "poisson"}, rated(records, rounds, probability)))
-        batches = batches_of(loaded, loaded.bodies[0], key(1))
+        batches = batches_of(phase(loaded), key(1))
         return sum(len(batches.batch(t)) for t in range(rounds))
 
     mean = records * p * rounds

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from phases import phase
 from plain_documents import sectioned
 from snapshots import Snapshot
 
@@ -46,4 +47,4 @@ def test_records_with_different_probabilities_are_not_drawn(tmp_path: Path, snap
     snapshot.raised(lambda: TrainingRun(document, tmp_path / "run", records=10, normaliser=2))
     assert not (tmp_path / "run").exists()
     loaded = load(document)
-    snapshot.raised(lambda: batches_of(loaded, loaded.bodies[0], RunKey(bytes(range(32))).derive("batches", 0)))
+    snapshot.raised(lambda: batches_of(phase(loaded), RunKey(bytes(range(32))).derive("batches", 0)))

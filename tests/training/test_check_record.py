@@ -18,9 +18,9 @@ from training_runs import chained
 import pyaccount
 from pyaccount import cli
 from pyaccount.certificate import Certificate
+from pyaccount.document import tree
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load_any
-from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
@@ -220,7 +220,9 @@ def test_every_assumption_of_the_examples_has_somebody() -> None:
             continue
         document = load_any(path)
         # A run refuses documents with phases that are no training.
-        if not isinstance(document, Document) or any(isinstance(body.noise, MechanismKind) for body in document.bodies):
+        if not isinstance(document, Document) or any(
+            not isinstance(phase, tree.TrainingRun) for phase in document.phases
+        ):
             continue
         for reduction in compile_document(document).reductions:
             for text in reduction.assumptions:

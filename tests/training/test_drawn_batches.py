@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from phases import phase
 from plain_documents import doc
 from scipy.stats import chi2
 from snapshots import Snapshot
@@ -29,7 +30,7 @@ def document(sampler: dict[str, Any], training: dict[str, Any], **rest: Any) -> 
 
 def made(described: dict[str, Any], *, key: RunKey = KEY, attribution: Any = None) -> Batches:
     loaded = load(described)
-    return batches_of(loaded, loaded.bodies[0], key, attribution=attribution)
+    return batches_of(phase(loaded), key, attribution=attribution)
 
 
 def sampled(kind: str, rounds: int, records: int = RECORDS, **stated: Any) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def test_probabilities_are_those_of_the_analysis() -> None:
     """Probabilities agree to the last bit, because an expected batch size is converted once, in the document room."""
     stated = sampled("poisson", 3, 3_000_000, expected_batch_size=7)
     loaded = load(stated)
-    p = loaded.bodies[0].sampling_probability()
+    p = loaded.run.sampling_probability()
     again = made(sampled("poisson", 3, 3_000_000, sampling_probability=p))
     assert all(np.array_equal(made(stated).batch(t).indices, again.batch(t).indices) for t in range(3))
 
@@ -325,7 +326,7 @@ def test_what_was_prepared_says_whose_the_records_are() -> None:
 def test_records_are_those_of_the_document(snapshot: Snapshot) -> None:
     described, _ = EVERY["poisson"]
     loaded = load(described)
-    snapshot.raised(lambda: batches_of(loaded, loaded.bodies[0], KEY, records=7))
+    snapshot.raised(lambda: batches_of(phase(loaded), KEY, records=7))
     described = document({"kind": "poisson"}, {"sampling_probability": 0.1, "iterations": 4})
     snapshot.raised(made, described)
 

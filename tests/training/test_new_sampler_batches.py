@@ -22,6 +22,7 @@ DOCUMENT: dict[str, Any] = doc(
 PROGRAM = """\
 import hashlib, json, sys
 import pyaccount
+from phases import phase
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
@@ -31,7 +32,7 @@ document = pyaccount.load(source | {"noise": {"multiplier": 1}})
 
 def drawn(number):
     key = RunKey(hashlib.blake2b(number.to_bytes(8, "little"), digest_size=32).digest())
-    batches = batches_of(document, document.bodies[0], key)
+    batches = batches_of(phase(document), key)
     return [batches.batch(round).indices.tolist() for round in range(batches.rounds)]
 
 with pyaccount.TrainingRun(certificate, folder, records=3) as run:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, described, noise, rows
+from phases import phase
 from plain_documents import one_step
 from snapshots import Snapshot
 
@@ -209,9 +210,8 @@ def test_the_scale_is_rounded_up(tmp_path: Path) -> None:
 def test_other_releases_have_noise_of_their_own(tmp_path: Path, snapshot: Snapshot) -> None:
     also = [{"multiplier": 5.0, "what": "a count"}, {"multiplier": 5.0, "what": "another"}]
     read = pyaccount.load({**described("identity", tmp_path).to_mapping(), "noise": {"multiplier": 1.0, "also": also}})
-    body = read.bodies[0]
     drawn_of = [
-        noise_of(read, body, KEY, phase=0, clip_norm=clip, release=release)
+        noise_of(phase(read), KEY, phase=0, clip_norm=clip, release=release)
         for release, clip in enumerate((1.0, 0.5, 0.5))
     ]
     assert [round(one.standard_deviation, 12) for one in drawn_of] == [1.0, 2.5, 2.5]
@@ -220,7 +220,7 @@ def test_other_releases_have_noise_of_their_own(tmp_path: Path, snapshot: Snapsh
     assert np.array_equal(
         vectors[0], rows(noise("identity", tmp_path), 10_000, rounds=1)[0] / drawn_of[0].standard_deviation
     )
-    snapshot.raised(noise_of, read, body, KEY, phase=0, clip_norm=1.0, release=3)
+    snapshot.raised(noise_of, phase(read), KEY, phase=0, clip_norm=1.0, release=3)
 
 
 def test_inverses_that_grow_are_refused(tmp_path: Path, snapshot: Snapshot) -> None:
@@ -240,16 +240,16 @@ def test_inverses_that_grow_are_refused(tmp_path: Path, snapshot: Snapshot) -> N
 
 def test_laplace_noise_is_refused_at_its_place(snapshot: Snapshot) -> None:
     read = pyaccount.load(one_step(1.0, noise={"kind": "laplace", "multiplier": 1.0}, privacy__delta=1e-6))
-    snapshot.raised(lambda: noise_of(read, read.bodies[0], KEY, phase=0, clip_norm=1.0))
+    snapshot.raised(lambda: noise_of(phase(read), KEY, phase=0, clip_norm=1.0))
 
 
 def test_bad_arguments_are_told(tmp_path: Path, snapshot: Snapshot) -> None:
     read = described("identity", tmp_path)
     blank = described("identity", tmp_path, noise={"multiplier": "solve"})
-    snapshot.raised(lambda: noise_of(blank, blank.bodies[0], KEY, phase=0, clip_norm=1.0))
+    snapshot.raised(lambda: noise_of(phase(blank), KEY, phase=0, clip_norm=1.0))
     for clip in (0.0, -1.0, np.inf, np.nan):
         with snapshot.raises(DomainError):
-            noise_of(read, read.bodies[0], KEY, phase=0, clip_norm=clip)
+            noise_of(phase(read), KEY, phase=0, clip_norm=clip)
     snapshot.raised(noise, "identity", tmp_path, phase=-1)
     source = noise("identity", tmp_path)
     for dtype in (np.float16, np.int32, complex):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from phases import phase
 from plain_documents import doc
 from scipy import stats
 
@@ -45,7 +46,7 @@ def ours(changes: dict[str, Any], seed: int) -> Batches:
         )
     )
     key = RunKey(hashlib.blake2b(b"peers", salt=seed.to_bytes(16, "little"), digest_size=32).digest())
-    batches = batches_of(document, document.bodies[0], key)
+    batches = batches_of(phase(document), key)
     return (batches.batch(t).indices for t in range(ROUNDS))
 
 

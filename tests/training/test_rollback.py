@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import SECTIONS
+from phases import phase
 from scipy import linalg  # type: ignore[import-untyped]
 from snapshots import Snapshot
 from training_runs import CORRELATED, document, go, same, started, sums
@@ -164,7 +165,7 @@ def test_two_branches_share_no_noise_from_where_they_part(
         np.save(tmp_path / "matrix.npy", np.tril(np.random.default_rng(3).uniform(0.1, 1.0, (ROUNDS, ROUNDS))))
         matrix["file"] = str(tmp_path / "matrix.npy")
     asked = pyaccount.load(document({"matrix": matrix, "sampler": {"kind": "none"}}), folders=[tmp_path])
-    c = strategy(asked, asked.bodies[0])
+    c = strategy(phase(asked))
     if c.dense is not None:
         square = np.asarray(c.dense)
     else:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nightly import NIGHTLY
+from phases import phase
 from places import ROOT
 from plain_documents import changed, sectioned
 from snapshots import Snapshot
@@ -34,9 +35,7 @@ def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path,
     assert run.noise_multiplier() == 0.5
     found = go(run, 12)
     asked = pyaccount.load(document(changes))
-    stream = noise_of(asked, asked.bodies[0], run._root, phase=0, clip_norm=2.0).stream(
-        {"bias": (2,)}, dtype=np.float64
-    )
+    stream = noise_of(phase(asked), run._root, phase=0, clip_norm=2.0).stream({"bias": (2,)}, dtype=np.float64)
     nonces = [release.seed for release in Recorded.read(tmp_path / "record.jsonl").releases]
     for number, released in enumerate(found):
         exact = sums(number)["bias"] + stream.next(nonces[number])["bias"]
@@ -384,7 +383,7 @@ def test_a_rate_is_enough_for_samplers_that_go_by_it(
     with TrainingRun(asked, tmp_path, records=40, uncertified=True, normaliser=8) as run:
         go(run, 2)
         stated = pyaccount.load(asked | {"training": training | {"dataset_size": 40}})
-        drawn = batches_of(stated, stated.bodies[0], run._root.derive("batches", 0))
+        drawn = batches_of(phase(stated), run._root.derive("batches", 0))
         assert all(np.array_equal(run.batch(t).indices, drawn.batch(t).indices) for t in range(12))
     for size in (39, 41):
         snapshot.raised(TrainingRun, asked, tmp_path, records=size, uncertified=True, normaliser=8)
@@ -432,8 +431,8 @@ def test_phases_may_sum_other_arrays(tmp_path: Path) -> None:
     body = {name: BASE[name] for name in ("training", "sampler")}
     first = {"name": "a", **body, "noise": {"multiplier": 1, "also": [{"what": "x", "multiplier": 30.0}]}}
     second = {"name": "b", **body, "noise": {"multiplier": 1}}
-    for phase in (first, second):
-        phase["training"] = {**BASE["training"], "iterations": 1}
+    for one in (first, second):
+        one["training"] = {**BASE["training"], "iterations": 1}
     whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {"phases": [first, second]}
     run = TrainingRun(whole, tmp_path, records=40, uncertified=True, also_clip_norms={"x": 1.0})
     with run.step() as step:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from phases import phase
 from scheduled_documents import document
 from snapshots import Snapshot
 from training_runs import chained
@@ -104,7 +105,7 @@ def test_each_round_has_its_own_rate() -> None:
     loaded, runs = pyaccount.load(scheduled()), 300
     counts = np.zeros((runs, 4))
     for number in range(runs):
-        batches = batches_of(loaded, loaded.bodies[0], RunKey(bytes(KEY_BYTES)).derive("batches", number))
+        batches = batches_of(phase(loaded), RunKey(bytes(KEY_BYTES)).derive("batches", number))
         counts[number] = [len(batches.batch(round).indices) for round in range(4)]
     for round, rate in enumerate(RATES):
         error = math.sqrt(rate * (1.0 - rate) / (RECORDS * runs))
@@ -119,7 +120,7 @@ def test_each_round_has_its_own_number_of_draws(sampler: str) -> None:
     source = document(sampler, NOISES, 4, expected_batch_size={"schedule": sizes})
     source["privacy"]["epsilon"] = 60
     loaded = pyaccount.load(source)
-    batches = batches_of(loaded, loaded.bodies[0], RunKey(bytes(KEY_BYTES)))
+    batches = batches_of(phase(loaded), RunKey(bytes(KEY_BYTES)))
     drawn = [batches.batch(round).indices for round in range(4)]
     assert [len(batch) for batch in drawn] == sizes
     if sampler == "fixed-size":
@@ -130,16 +131,16 @@ def test_each_round_has_its_own_number_of_draws(sampler: str) -> None:
 def test_a_schedule_draws_what_its_rounds_would_draw_alone() -> None:
     """The batch of a round has the bits of a run in which all rounds have its rate, and its noise the bits times σ."""
     key, loaded = RunKey(bytes(KEY_BYTES)), pyaccount.load(scheduled())
-    batches = batches_of(loaded, loaded.bodies[0], key)
+    batches = batches_of(phase(loaded), key)
     nonces = [bytes([number]) * 32 for number in range(4)]
-    rows = noise_of(loaded, loaded.bodies[0], key, phase=0, clip_norm=0.5).stream({"w": (7,)}, dtype="float64")
+    rows = noise_of(phase(loaded), key, phase=0, clip_norm=0.5).stream({"w": (7,)}, dtype="float64")
     drawn = [rows.next(nonce)["w"] for nonce in nonces]
     for round, (noise, rate) in enumerate(zip(NOISES, RATES, strict=True)):
         alone = scheduled(training={"sampling_probability": rate}) | {"noise": {"multiplier": 2.0 * noise}}
         plain = pyaccount.load(alone)
-        same = batches_of(plain, plain.bodies[0], key).batch(round).indices
+        same = batches_of(phase(plain), key).batch(round).indices
         assert np.array_equal(batches.batch(round).indices, same)
-        stream = noise_of(plain, plain.bodies[0], key, phase=0, clip_norm=0.5).stream({"w": (7,)}, dtype="float64")
+        stream = noise_of(phase(plain), key, phase=0, clip_norm=0.5).stream({"w": (7,)}, dtype="float64")
         assert np.array_equal([stream.next(nonce)["w"] for nonce in nonces][round], drawn[round])
 
 
@@ -182,4 +183,4 @@ def test_a_schedule_of_batches_needs_a_constant_normaliser(tmp_path: Path, snaps
 def test_batches_that_no_bound_covers_are_not_drawn(snapshot: Snapshot) -> None:
     source = document("none", NOISES, 4) | {"sampler": {"kind": "none", "min_separation": 2}}
     loaded = pyaccount.load(source)
-    snapshot.raised(lambda: batches_of(loaded, loaded.bodies[0], RunKey(bytes(KEY_BYTES)), records=10))
+    snapshot.raised(lambda: batches_of(phase(loaded), RunKey(bytes(KEY_BYTES)), records=10))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from phases import phase
 from snapshots import Snapshot
 from training_runs import BASE, document, started
 
@@ -41,7 +42,7 @@ def test_the_most_contributions_are_a_public_number(
 ) -> None:
     asked = {name: BASE[name] for name in ("pyaccount", "name", "privacy", "noise")}
     read = pyaccount.load(asked | {"training": training, "sampler": sampler})
-    batches = batches_of(read, read.bodies[0], RunKey(bytes(32)), records=40)
+    batches = batches_of(phase(read), RunKey(bytes(32)), records=40)
     assert batches.most == most
     assert max(len(batches.batch(number)) for number in range(12)) <= most
 

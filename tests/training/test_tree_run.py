@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from phases import phase
 from snapshots import Snapshot
 from training_runs import document
 
@@ -31,9 +32,7 @@ def test_a_run_releases_sums_with_the_noise_of_the_estimates(estimation: str, tm
             with run.step() as step:
                 released.append(step.release({"w": np.zeros(size)})["w"] * 8.0)
         asked = pyaccount.load(raw)
-        stream = noise_of(asked, asked.bodies[0], run._root, phase=0, clip_norm=1.0).stream(
-            {"w": (size,)}, dtype=np.float64
-        )
+        stream = noise_of(phase(asked), run._root, phase=0, clip_norm=1.0).stream({"w": (size,)}, dtype=np.float64)
         (record,) = tmp_path.glob("record.jsonl")
         nonces = [release.seed for release in Recorded.read(record).releases]
         for number, one in enumerate(released):

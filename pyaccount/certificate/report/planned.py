@@ -78,7 +78,7 @@ def _composing(plan: CompiledDocument) -> str:
 
 
 def _theorems(plan: CompiledDocument) -> list[Entry]:
-    lengths = {body.path: length_text(body) for body in plan.document.bodies}
+    lengths = {run.path: length_text(run) for run in plan.document.runs()}
     entries = []
     for reduction in plan.reductions:
         rows = [
@@ -86,7 +86,7 @@ def _theorems(plan: CompiledDocument) -> list[Entry]:
             ("source", reduction.source),
             ("pair", reduction.pair),
             ("rounds", reduction.rounds),
-            ("epochs", lengths[reduction.path]),
+            ("epochs", lengths.get(reduction.path)),
             ("remark", reduction.remark),
             ("lower end", reduction.lower_end),
         ]

@@ -10,12 +10,11 @@ from pydantic import Field
 from pyaccount.document.matrices.base import ASKED_BANDS, CALLED_BANDS, NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BANDS, COEFFICIENTS, SIGNED_COEFFICIENT
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class BandedInverse(FullColumn):
@@ -42,11 +41,11 @@ class BandedInverse(FullColumn):
         """The number of non-zero diagonals of the inverse, whichever way it is given."""
         return len(self.inverse_coefficients) if self.inverse_coefficients is not None else self.bands or 0
 
-    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def misfits(self, body: StatedBody) -> Iterator[Problem]:
         """Report also more diagonals of the inverse than rounds."""
-        yield from super().misfits(document, body)
+        yield from super().misfits(body)
         rounds, width = number_or_none(body.training.iterations), number_or_none(self.bands)
         if rounds is not None and width is not None and width > rounds:
             message = f"the inverse has {width} bands, but there are only {rounds:_} iterations"
             path = body.at("matrix", "bands")
-            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+            yield problem("contradiction", path, message, allowed=f"at most {rounds}")

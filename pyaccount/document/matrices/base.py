@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choose, Flag, Number
 from pyaccount.reading.kinds import Kind
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 ASKED_BANDS = Asked(
     "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"
@@ -60,13 +59,13 @@ class MatrixKind(Kind):
         stated = getattr(self, self.bands_field, None) if self.banded else None
         return stated if isinstance(stated, int) else None
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the matrix: by default, more diagonals than rounds."""
         rounds, width = number_or_none(body.training.iterations), self.diagonals()
         if rounds is not None and width is not None and width > rounds:
             message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
             path = body.at("matrix", self.bands_field)
-            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+            yield problem("contradiction", path, message, allowed=f"at most {rounds}")
 
 
 class FullColumn(MatrixKind):
@@ -76,29 +75,29 @@ class FullColumn(MatrixKind):
     #: The fields of each of the two descriptions.
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a matrix without a complete description, or with both."""
         first, second = self.ways
         given = [way for way in self.ways if any(getattr(self, field) is not None for field in way)]
         described = f"{first[0]}, or {' and '.join(second)}"
         if not given:
             message = f"a {self.kind} matrix needs {described}"
-            yield document.problem("missing-key", body.at("matrix", first[0]), message)
+            yield problem("missing-key", body.at("matrix", first[0]), message)
             return
         if len(given) == 2:
             field = next(field for field in second if getattr(self, field) is not None)
-            yield document.problem("contradiction", body.at("matrix", field), f"give {described}, not both")
+            yield problem("contradiction", body.at("matrix", field), f"give {described}, not both")
             return
         for field in given[0]:
             if getattr(self, field) is None:
                 message = f"a {self.kind} matrix needs {described}"
-                yield document.problem("missing-key", body.at("matrix", field), message)
-        yield from self.misfits(document, body)
+                yield problem("missing-key", body.at("matrix", field), message)
+        yield from self.misfits(body)
 
-    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def misfits(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of a complete description: by default, more iterations than a first column can have."""
         rounds = number_or_none(body.training.iterations)
         if rounds is not None and rounds not in BANDS:
             message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
             path = body.at("training", "iterations")
-            yield document.problem("out-of-range", path, message, allowed=BANDS.describe())
+            yield problem("out-of-range", path, message, allowed=BANDS.describe())

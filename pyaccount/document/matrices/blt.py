@@ -9,13 +9,12 @@ from pydantic import Field
 
 from pyaccount.document.matrices.base import NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BUFFERS, BUFFERS_LISTED, COEFFICIENT, DECAY
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import Asked
 from pyaccount.reading.fields import Choice, Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class BLT(FullColumn):
@@ -61,18 +60,18 @@ class BLT(FullColumn):
         """Whether the matrix is to be optimal under the sampler."""
         return self.optimize_for == "sampling"
 
-    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def misfits(self, body: StatedBody) -> Iterator[Problem]:
         """Report different numbers of scales and decays, and contradictions to `optimize_for: sampling`."""
         lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
         if len(set(lengths)) == 2:
             message = f"there are {lengths[0]} scales and {lengths[1]} decays: give one of each for every buffer"
-            yield document.problem("contradiction", body.at("matrix", "decays"), message)
+            yield problem("contradiction", body.at("matrix", "decays"), message)
         if self.searched and self.buffers is None:
             message = (
                 "scales and decays determine the matrix: give the number of buffers instead, or leave optimize_for out"
             )
-            yield document.problem("contradiction", body.at("matrix", "optimize_for"), message)
+            yield problem("contradiction", body.at("matrix", "optimize_for"), message)
         if self.searched and self.normalize is False:
             message = "a matrix that is optimised for sampling has unit column norm: leave normalize out"
-            yield document.problem("contradiction", body.at("matrix", "normalize"), message)
-        yield from super().misfits(document, body)
+            yield problem("contradiction", body.at("matrix", "normalize"), message)
+        yield from super().misfits(body)

@@ -9,13 +9,12 @@ from pydantic import Field
 
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import Items, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class Toeplitz(MatrixKind):
@@ -37,9 +36,9 @@ class Toeplitz(MatrixKind):
         used = [k for k, c in enumerate(listed) if isinstance(c, int | float) and c != 0.0]
         return used[-1] + 1 if used else None
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also a first coefficient of 0, with which the matrix has no inverse."""
-        yield from super().problems(document, body)
+        yield from super().problems(body)
         if not isinstance(self.coefficients, tuple):
             return
         first = self.coefficients[0]
@@ -47,4 +46,4 @@ class Toeplitz(MatrixKind):
             message = (
                 "the first coefficient is on the diagonal and must be greater than 0, or the matrix has no inverse"
             )
-            yield document.problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)
+            yield problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)

@@ -10,12 +10,11 @@ from pydantic import Field
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import TREE_ROUNDS
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 ESTIMATIONS = ("honest", "efficient")
 
@@ -46,7 +45,7 @@ class Tree(MatrixKind):
         "node, as DP-FTRL counts it.",
     )
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report more rounds than a tree may have, and trees that are longer than the run."""
         rounds, every = number_or_none(body.training.iterations), number_or_none(self.restart_every)
         if rounds is None:
@@ -54,10 +53,10 @@ class Tree(MatrixKind):
         if rounds not in TREE_ROUNDS:
             message = f"the iterations of a run with a tree must be {TREE_ROUNDS.describe()}"
             path = body.at("training", "iterations")
-            yield document.problem("out-of-range", path, message, allowed=TREE_ROUNDS.describe())
+            yield problem("out-of-range", path, message, allowed=TREE_ROUNDS.describe())
         elif every is not None and every > rounds:
             message = (
                 f"a new tree begins every {every:_} rounds, but there are only {rounds:_} iterations: leave it out"
             )
             path = body.at("matrix", "restart_every")
-            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+            yield problem("contradiction", path, message, allowed=f"at most {rounds}")

@@ -10,29 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from pyaccount.document.noise import Release
 from pyaccount.document.ranges import MECHANISM_EPSILON, MOVED, SCALE, SENSITIVITY
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Flag, Number
 from pyaccount.reading.kinds import Kind
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
+    from pyaccount.document.stated import Placed
+    from pyaccount.document.words import Adjacency
 
 
 class MechanismKind(Kind):
     """A mechanism whose output is released, described by what is known of its privacy."""
-
-    #: A mechanism has no noise multiplier in units of a clip norm, and releases nothing besides its output.
-    multiplier: ClassVar[None] = None
-    also: ClassVar[tuple[Release, ...]] = ()
 
     if TYPE_CHECKING:
         # This is a field of the mechanisms. Declared here, it would come first in the schema of all of them.
@@ -47,6 +42,11 @@ class MechanismKind(Kind):
         return True
 
     @property
+    def step_of_noise(self) -> float | None:
+        """The step of a lattice on which its noise is; None for continuous noise, and for a mechanism without."""
+        return None
+
+    @property
     def uncertain(self) -> bool:
         """Whether its guarantee comes from samples, so that it is verified by a test or fails with some probability."""
         return False
@@ -55,36 +55,13 @@ class MechanismKind(Kind):
         """Return whether the bound of a run holds for any two data sets, not only for neighbours."""
         return False
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, node: Placed) -> Iterator[Problem]:
         """Yield the problems of the fields together, in the order of reporting."""
         yield from ()
 
-    def normal_form(self, adjacency: str) -> dict[str, Any] | None:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any] | None:
         """Return what a normal form says of the mechanism under an adjacency; None if there is no form for it."""
         return None
-
-
-class OfPhases(MechanismKind):
-    """The composition of phases that are run together; the phases are in the body."""
-
-    @property
-    def kind(self) -> str:
-        """The key by which documents state it."""
-        return "phases"
-
-    @property
-    def bounded_loss(self) -> bool:
-        """Return True: the phases are asked themselves."""
-        return True
-
-
-class OfParts(OfPhases):
-    """The worst of several disjoint parts of the data, each with phases of its own; the parts are in the body."""
-
-    @property
-    def kind(self) -> str:
-        """The key by which documents state it."""
-        return "parallel"
 
 
 class Selection(MechanismKind):
@@ -122,32 +99,32 @@ class Selection(MechanismKind):
         exact = Fraction(repr(self.utility_sensitivity)) / Fraction(repr(self.scale)) * (1 if self.monotone else 2)
         return rounded_up(exact)
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, node: Placed) -> Iterator[Problem]:
         """Report a selection without ε, with half of the other description, or with both descriptions."""
         given = [name for name in ("utility_sensitivity", "scale") if getattr(self, name) is not None]
-        path = body.at("mechanism", "epsilon")
+        path = node.at("mechanism", "epsilon")
         if self.epsilon is None and not given:
             message = f"{self.kind} needs epsilon, or utility_sensitivity and scale"
-            yield document.problem("missing-key", path, message, allowed=f"a number {MECHANISM_EPSILON.describe()}")
+            yield problem("missing-key", path, message, allowed=f"a number {MECHANISM_EPSILON.describe()}")
             return
         if self.epsilon is not None and (given or self.monotone):
             field = given[0] if given else "monotone"
             message = f"epsilon already states the privacy of the mechanism: leave {field} out, or epsilon"
-            yield document.problem("contradiction", body.at("mechanism", field), message)
+            yield problem("contradiction", node.at("mechanism", field), message)
             return
         for name in ("utility_sensitivity", "scale"):
             if self.epsilon is None and getattr(self, name) is None:
                 message = f"{name} is required: {self.kind} needs epsilon, or utility_sensitivity and scale"
-                yield document.problem("missing-key", body.at("mechanism", name), message)
+                yield problem("missing-key", node.at("mechanism", name), message)
         sizes = [number_or_none(value) for value in (self.utility_sensitivity, self.scale)]
         if None not in sizes and isinstance(self.monotone, bool) and self.loss_range() not in MECHANISM_EPSILON:
             message = (
                 f"utility_sensitivity and scale make ε = {self.loss_range():.6g}, which is not "
                 f"{MECHANISM_EPSILON.describe()}: choose a larger scale"
             )
-            yield document.problem("out-of-range", body.at("mechanism", "scale"), message)
+            yield problem("out-of-range", node.at("mechanism", "scale"), message)
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the range of the loss; the exponential mechanism is the largest utility with Gumbel noise."""
         return {"kind": "bounded-range", "epsilon": positional(self.loss_range())}
 

@@ -11,12 +11,11 @@ from pydantic import Field
 from pyaccount.document.mechanisms.base import MOVED_TEXT, SENSITIVITY_TEXT, MechanismKind, Moved, Sensitivity
 from pyaccount.document.ranges import SCALE, SHIFT
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
+    from pyaccount.document.stated import Placed
 
 
 class OnLattice(MechanismKind):
@@ -30,6 +29,11 @@ class OnLattice(MechanismKind):
     sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} A multiple of step.")
     moved: Moved = Field(default=1, description=MOVED_TEXT)
 
+    @property
+    def step_of_noise(self) -> float | None:
+        """The step of the released numbers."""
+        return self.step
+
     def shift(self) -> int:
         """Return the sensitivity in steps."""
         return int(self._steps())
@@ -41,17 +45,17 @@ class OnLattice(MechanismKind):
     def _steps(self) -> Fraction:
         return Fraction(repr(self.sensitivity)) / Fraction(repr(self.step))
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, node: Placed) -> Iterator[Problem]:
         """Report a sensitivity that is no whole number of steps, or too many of them."""
         if number_or_none(self.sensitivity) is None or number_or_none(self.step) is None:
             return
-        steps, path = self._steps(), body.at("mechanism", "sensitivity")
+        steps, path = self._steps(), node.at("mechanism", "sensitivity")
         if steps.denominator != 1:
             message = (
                 f"the sensitivity is {float(steps):.6g} steps of {self.step:.6g}, but values on a lattice change by whole "
                 "steps: give the largest change as a multiple of step"
             )
-            yield document.problem("contradiction", path, message)
+            yield problem("contradiction", path, message)
         elif int(steps) not in SHIFT:
             message = f"the sensitivity is {int(steps):_} steps; their number must be {SHIFT.describe()}"
-            yield document.problem("out-of-range", path, message)
+            yield problem("out-of-range", path, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 _UNSOLVED = (
     "no search is implemented for discrete Gaussian noise, because it is not proven that more of it is always more private: "
@@ -34,7 +37,7 @@ class DiscreteGaussian(OnLattice):
         """Return False: the privacy loss of Gaussian noise has no bound."""
         return False
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         return {
             "kind": self.kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 
 class DiscreteLaplace(OnLattice):
@@ -22,7 +25,7 @@ class DiscreteLaplace(OnLattice):
         description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
     )
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         return {
             "kind": self.kind,

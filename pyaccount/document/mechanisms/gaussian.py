@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from pyaccount.document.mechanisms.base import MechanismKind, Sensitivity
 from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 
 class GaussianMechanism(MechanismKind):
@@ -31,6 +34,6 @@ class GaussianMechanism(MechanismKind):
         """Return False: the privacy loss of Gaussian noise has no bound."""
         return False
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         return {"kind": self.kind, "sensitivity": positional(self.sensitivity), "sigma": positional(float(self.sigma))}

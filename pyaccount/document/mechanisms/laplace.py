@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from pyaccount.document.ranges import SCALE
 from pyaccount.reading.fields import Number, Solve
 from pyaccount.rounding import positional
 
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
+
 
 class LaplaceMechanism(MechanismKind):
     """Numbers with Laplace noise, in their own unit."""
@@ -31,7 +34,7 @@ class LaplaceMechanism(MechanismKind):
     sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")
     moved: Moved = Field(default=1, description=MOVED_TEXT)
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         return {
             "kind": self.kind,

@@ -11,13 +11,13 @@ from pydantic import Field
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, SCALE
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number, Solve
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
+    from pyaccount.document.stated import Placed
+    from pyaccount.document.words import Adjacency
 
 #: How far the sum of the probabilities may be from 1; they are divided by it.
 _WITHIN = 1e-9
@@ -46,9 +46,9 @@ class MixtureOfGaussians(MechanismKind):
         """Return False: the privacy loss of Gaussian noise has no bound."""
         return False
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, node: Placed) -> Iterator[Problem]:
         """Report lists of different lengths, probabilities that do not add up to 1, and no contribution at all."""
-        path = body.at("mechanism", "probabilities")
+        path = node.at("mechanism", "probabilities")
         if not self._read():
             return
         if len(self.probabilities) != len(self.sensitivities):
@@ -56,7 +56,7 @@ class MixtureOfGaussians(MechanismKind):
                 f"there are {len(self.sensitivities)} sensitivities and {len(self.probabilities)} probabilities: give one "
                 "probability for each sensitivity"
             )
-            yield document.problem("contradiction", path, message, allowed=f"{len(self.sensitivities)} probabilities")
+            yield problem("contradiction", path, message, allowed=f"{len(self.sensitivities)} probabilities")
             return
         total = math.fsum(self.probabilities)
         if abs(total - 1.0) > _WITHIN:
@@ -64,10 +64,10 @@ class MixtureOfGaussians(MechanismKind):
                 f"the probabilities add up to {total:.10g}, and must add up to 1: if a record may contribute nothing, give this "
                 "as sensitivity 0 with its probability"
             )
-            yield document.problem("contradiction", path, message, allowed="probabilities that add up to 1")
+            yield problem("contradiction", path, message, allowed="probabilities that add up to 1")
         if not any(self.sensitivities):
             message = "every sensitivity is 0, so that nothing of a record is released: leave this phase out"
-            yield document.problem("contradiction", body.at("mechanism", "sensitivities"), message)
+            yield problem("contradiction", node.at("mechanism", "sensitivities"), message)
 
     def _read(self) -> bool:
         """Whether every entry is a number; other entries have problems of their own."""
@@ -76,7 +76,7 @@ class MixtureOfGaussians(MechanismKind):
             isinstance(values, tuple) and all(number_or_none(value) is not None for value in values) for values in lists
         )
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         sizes, chances = ([positional(each) for each in listed] for listed in (self.sensitivities, self.probabilities))
         return {

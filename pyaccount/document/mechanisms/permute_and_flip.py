@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import Selection
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 
 class PermuteAndFlip(Selection):
@@ -21,6 +24,6 @@ class PermuteAndFlip(Selection):
         description="Permute-and-flip, which also is the report of the largest utility with exponential noise."
     )
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the largest utility with exponential noise, which has the same output."""
         return {"kind": "noisy-max", "epsilon": positional(self.loss_range()), "noise": "exponential"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
 from pyaccount.reading.fields import Choice, Number
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 WhoseAnswer = Literal["each-record", "once"]
 EmptyRecord = Literal["one-of-the-values", "uniform"]
@@ -42,7 +45,7 @@ class RandomizedResponse(MechanismKind):
         """Return whether one value is released: whatever the data are, it is one of the k values, randomised."""
         return self.answers == "once"
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the mechanism with all of its numbers."""
         words = {"answers": self.answers, "empty_record": self.empty_record}
         return {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import Selection
 from pyaccount.reading.fields import Choice
 from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
 
 MaxNoise = Literal["gumbel", "exponential", "laplace"]
 
@@ -26,7 +29,7 @@ class ReportNoisyMax(Selection):
         "Laplace noise of the scale."
     )
 
-    def normal_form(self, adjacency: str) -> dict[str, Any]:
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
         """Return the range of the loss, and the noise."""
         if self.noise == "gumbel":
             return super().normal_form(adjacency)

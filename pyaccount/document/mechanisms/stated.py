@@ -10,14 +10,13 @@ from pydantic import Field
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS
 from pyaccount.document.words import Adjacency
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Flag, Items, Number
 from pyaccount.reading.kinds import Section
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
+    from pyaccount.document.stated import Placed
 
 
 class StatedGuarantee(Section):
@@ -126,29 +125,29 @@ class Stated(MechanismKind):
         """Return the field that states the guarantee: a key of `WAYS`."""
         return next(way for way in WAYS if self._given(way))
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, node: Placed) -> Iterator[Problem]:
         """Report no guarantee, a δ without its ε, and several ways to state a guarantee."""
         given = [way for way in WAYS if self._given(way)]
         if not given and self.delta is not None:
             message = "delta is only half of a guarantee: give the epsilon that holds at this delta too"
-            yield document.problem("missing-key", body.at("mechanism", "epsilon"), message)
+            yield problem("missing-key", node.at("mechanism", "epsilon"), message)
         elif not given:
             message = (
                 "a stated mechanism needs its guarantee: give epsilon (with delta unless it is 0), rho, mu, guarantees "
                 "or renyi"
             )
-            yield document.problem("missing-key", body.at("mechanism", "epsilon"), message)
+            yield problem("missing-key", node.at("mechanism", "epsilon"), message)
         for way in given[1:]:
             message = (
                 f"one guarantee of a mechanism is used, and {given[0]} states one already: leave {way} out, or "
                 f"{given[0]}; several pairs of ε and δ are written as guarantees"
             )
-            yield document.problem("contradiction", body.at("mechanism", way), message)
+            yield problem("contradiction", node.at("mechanism", way), message)
         for more, advice in _ADVICE.items():
             if given and more not in WAYS[given[0]] and getattr(self, more) is not None:
                 ways = " or ".join(way for way, fields in WAYS.items() if more in fields)
                 message = f"{more} belongs to {ways}, and not to {given[0]}: {advice}"
-                yield document.problem("contradiction", body.at("mechanism", more), message)
+                yield problem("contradiction", node.at("mechanism", more), message)
 
     def _given(self, way: str) -> bool:
         return getattr(self, way) not in (None, ())

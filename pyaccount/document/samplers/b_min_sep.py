@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, SpacedByRate
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import Choice
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class BMinSep(SpacedByRate):
@@ -45,12 +44,12 @@ class BMinSep(SpacedByRate):
         "available then (cold).",
     )
 
-    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def spacing_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also a missing separation if the matrix is not banded, since then there is no default."""
-        yield from super().spacing_problems(document, body)
+        yield from super().spacing_problems(body)
         if self.min_separation is None and not body.matrix.banded:
             message = f"a {body.matrix.kind} matrix has no number of bands that could be the separation: give it"
-            yield document.problem("missing-key", body.at("sampler", "min_separation"), message)
+            yield problem("missing-key", body.at("sampler", "min_separation"), message)
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
         """Return b − 1 + 1/p: the rounds in which a record is unavailable, and those in which it may be drawn."""

@@ -14,13 +14,12 @@ from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
 from pyaccount.document.stated import number_or_none, stated_rates
-from pyaccount.errors import Path, Problem
+from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import SOLVE, Choose, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class BallsInBins(Truncatable):
@@ -78,16 +77,16 @@ class BallsInBins(Truncatable):
         """Return None: the sampler has no sampling probability."""
         return None
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the number of bins first, since it determines most, then the others."""
-        yield from self.bin_problems(document, body)
-        yield from super().problems(document, body)
+        yield from self.bin_problems(body)
+        yield from super().problems(body)
 
-    def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def bin_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report rates other than 1/T, more bins than rounds, T out of range, and a sampling probability."""
         if number_or_none(body.training.sampling_probability) is not None:
             message = "balls in bins have no sampling probability: give sampler.bins, participation_rate or expected_batch_size"
-            yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
+            yield problem("contradiction", body.at("training", "sampling_probability"), message)
         rates, rounds = stated_rates(body), number_or_none(body.training.iterations)
         for field, rate in rates.items():
             whole = max(1, round(1.0 / rate))
@@ -96,7 +95,7 @@ class BallsInBins(Truncatable):
                 message = self._unfit(body, field, rate, count)
                 records = number_or_none(body.training.dataset_size)
                 allowed = bins_that_fit(field, rate, number_or_none(self.bins), records, rounds)  # type: ignore[arg-type]
-                yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
+                yield problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
         counts: dict[Path, int | float | None] = {}
         if self.bins is not None:
             counts[body.at("sampler", "bins")] = number_or_none(self.bins)
@@ -105,10 +104,10 @@ class BallsInBins(Truncatable):
         for path, count in counts.items():
             if count is not None and rounds is not None and count > rounds:
                 message = f"there are {count} bins, but only {rounds:_} iterations: some bins would never be used"
-                yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+                yield problem("contradiction", path, message, allowed=f"at most {rounds}")
             elif count is not None and count not in BINS:
                 message = f"this makes {count} bins; their number must be {BINS.describe()}"
-                yield document.problem("out-of-range", path, message)
+                yield problem("out-of-range", path, message)
 
     def _unfit(self, body: StatedBody, field: str, rate: float, count: float) -> str:
         """Return a message on why a rate does not fit `count` bins."""
@@ -129,14 +128,14 @@ class BallsInBins(Truncatable):
             return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
         return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
 
-    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_missing(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing rate, unless the number of bins is given."""
         if self.bins is None:
             message = (
                 "balls in bins need their number: give sampler.bins, participation_rate, or expected_batch_size together with "
                 "dataset_size"
             )
-            yield document.problem("missing-key", body.at("sampler", "bins"), message)
+            yield problem("missing-key", body.at("sampler", "bins"), message)
 
     def rate_is_stated(self, body: StatedBody) -> bool:
         """Return whether the number of bins or a rate is given."""
@@ -148,12 +147,12 @@ class BallsInBins(Truncatable):
         if number_or_none(self.bins) is not None:
             yield body.at("sampler", "bins")
 
-    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def epoch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report epochs while the number of bins is still a choice."""
         if isinstance(self.bins, Choose):
             message = "how many iterations this is depends on the bins that are chosen: give iterations instead"
             path = body.at("training", "epochs")
-            yield document.problem("contradiction", path, message, allowed="iterations instead")
+            yield problem("contradiction", path, message, allowed="iterations instead")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:

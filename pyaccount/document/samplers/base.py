@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -16,7 +16,7 @@ from pydantic import Field
 from pyaccount.document.epochs import epochs_of, epochs_text, exactly
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
 from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
-from pyaccount.errors import Path, Problem
+from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import SOLVE, Choose, Number
 from pyaccount.reading.kinds import Kind
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class SamplerKind(Kind):
@@ -130,6 +129,16 @@ class SamplerKind(Kind):
         """Return the maximum number of rounds in which one record takes part, in a run of `iterations` rounds."""
         return iterations
 
+    @property
+    def needs_size(self) -> bool:
+        """Whether its bound is for data sets of a fixed and public size: for fixed numbers of draws, and truncated batches."""
+        return self.fixed_draws or getattr(self, "truncate_to", None) is not None
+
+    @property
+    def least_distance(self) -> int:
+        """The least distance of two participations in an order that is fixed beforehand, in rounds."""
+        return 1
+
     def without_limits(self) -> SamplerKind:
         """Return the sampler without limits on how often and how soon again a record takes part; most have none."""
         return self
@@ -181,47 +190,46 @@ class SamplerKind(Kind):
 
     # ---- what is wrong with a document
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems with how a run draws its batches, in the order of reporting."""
-        yield from self.draw_problems(document, body)
-        yield from self.blank_batch_problems(document, body)
+        yield from self.draw_problems(body)
+        yield from self.blank_batch_problems(body)
 
-    def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def draw_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of a single draw, which need not be part of a training run."""
-        yield from self.rate_problems(document, body)
-        yield from self.dataset_problems(document, body)
-        yield from self.batch_problems(document, body)
-        yield from self.disagreements(document, body)
+        yield from self.rate_problems(body)
+        yield from self.dataset_problems(body)
+        yield from self.batch_problems(body)
 
-    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report that nothing states which share of the data set joins a round."""
         training = body.training
         given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
         if all(value is None for value in given):
-            yield from self.rate_missing(document, body)
+            yield from self.rate_missing(body)
 
-    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_missing(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing rate, with the fields that can state it."""
         fields = [self.share_field, *(field for field in RATE_FIELDS if field != self.share_field)]
         message = (
             f"{self.called} sampling needs its rate: give {', '.join(fields)}, or expected_batch_size together with "
             "dataset_size"
         )
-        yield document.problem("missing-key", body.at("training", self.share_field), message)
+        yield problem("missing-key", body.at("training", self.share_field), message)
 
     @property
     def called(self) -> str:
         """The name of the sampler in messages, before the word sampling."""
         return self.kind
 
-    def dataset_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def dataset_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing number of records where it is needed."""
-        reason = self.dataset_reason(document, body)
+        reason = self.dataset_reason(body)
         if reason is not None and body.training.dataset_size is None:
             message = f"dataset_size is required: {reason}"
-            yield document.problem("missing-key", body.at("training", "dataset_size"), message)
+            yield problem("missing-key", body.at("training", "dataset_size"), message)
 
-    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
+    def dataset_reason(self, body: StatedBody) -> str | None:
         """Return why the number of records must be known, or None if it need not be."""
         batch = body.training.expected_batch_size
         if not self.common_rate or batch is None:
@@ -236,7 +244,7 @@ class SamplerKind(Kind):
         """Return whether the rate is stated by a field that needs no data set."""
         return any(getattr(body.training, field) is not None for field in RATE_FIELDS)
 
-    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a batch that is larger than the data set."""
         batch, records = number_or_none(body.training.expected_batch_size), number_or_none(body.training.dataset_size)
         if batch is not None and records is not None and batch > (most := self.most_drawn(records)):
@@ -244,28 +252,18 @@ class SamplerKind(Kind):
             message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records{repeated}"
             path = body.at("training", "expected_batch_size")
             allowed = f"at most {most}; or a larger dataset_size"
-            yield document.problem("contradiction", path, message, allowed=allowed)
+            yield problem("contradiction", path, message, allowed=allowed)
 
-    def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Report statements of the rate that contradict the first one."""
-        rates = {body.at("training", field): rate for field, rate in stated_rates(body).items()}
-        paths = sorted(rates, key=document.position)
-        for path in paths[1:]:
-            first, rate = paths[0], rates[path]
-            if not math.isclose(rate, rates[first], rel_tol=RATE_AGREEMENT):
-                batch = " with dataset_size"
-                message = (
-                    f"this gives a rate of {rate:.12g}{batch if path[-1] == 'expected_batch_size' else ''}, but "
-                    f"{first[-1]}{batch if first[-1] == 'expected_batch_size' else ''} gives {rates[first]:.12g}"
-                )
-                yield document.problem("contradiction", path, message)
+    def agreeing_rates(self, body: StatedBody) -> dict[Path, float]:
+        """Return the participation rates that a body states, which must agree, by the path of the statement."""
+        return {body.at("training", field): rate for field, rate in stated_rates(body).items()}
 
-    def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def blank_batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report fields that fix the expected batch size while it is to be solved."""
         if body.training.expected_batch_size == SOLVE:
             for path in self.fixing_batch(body):
                 message = "expected_batch_size is to be solved, but this would fix it: leave this out"
-                yield document.problem("contradiction", path, message)
+                yield problem("contradiction", path, message)
 
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """Yield the paths of the fields that determine the batch size without stating it."""
@@ -273,7 +271,7 @@ class SamplerKind(Kind):
             if number_or_none(getattr(body.training, field)) is not None:
                 yield body.at("training", field)
 
-    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def epoch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report why the length of an epoch is unknown, unless another rule asks for the missing value."""
         yield from ()
 
@@ -304,6 +302,21 @@ class SamplerKind(Kind):
         return {name for name, field in cls.model_fields.items() if field.is_required()} - {"kind"}
 
 
+def disagreements(body: StatedBody, position: Callable[[Path], tuple[int, ...]]) -> Iterator[Problem]:
+    """Report statements of the rate that contradict the first one; `position` says which is first in the document."""
+    rates = body.sampler.agreeing_rates(body)
+    paths = sorted(rates, key=position)
+    for path in paths[1:]:
+        first, rate = paths[0], rates[path]
+        if not math.isclose(rate, rates[first], rel_tol=RATE_AGREEMENT):
+            batch = " with dataset_size"
+            message = (
+                f"this gives a rate of {rate:.12g}{batch if path[-1] == 'expected_batch_size' else ''}, but "
+                f"{first[-1]}{batch if first[-1] == 'expected_batch_size' else ''} gives {rates[first]:.12g}"
+            )
+            yield problem("contradiction", path, message)
+
+
 class Truncatable(SamplerKind):
     """A sampler whose batches vary in size, so that large batches can be truncated."""
 
@@ -320,11 +333,11 @@ class Truncatable(SamplerKind):
         limit, records = self.truncate_to, body.training.dataset_size
         return limit if isinstance(limit, int) and isinstance(records, int) and limit < records else None
 
-    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
+    def dataset_reason(self, body: StatedBody) -> str | None:
         """Return why the number of records must be known: it also determines how often batches are truncated."""
         if number_or_none(self.truncate_to) is not None:
             return "how often batches are truncated depends on the number of records, which is then public"
-        return super().dataset_reason(document, body)
+        return super().dataset_reason(body)
 
 
 class UnreadSampler(SamplerKind):
@@ -338,6 +351,6 @@ class UnreadSampler(SamplerKind):
         """Return None, because the sampler is unknown."""
         return None
 
-    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report nothing, because it is unknown which rate the sampler needs."""
         yield from ()

@@ -14,13 +14,12 @@ from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import SOLVE, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class Deterministic(SamplerKind):
@@ -50,6 +49,11 @@ class Deterministic(SamplerKind):
         """Raise `ValueError`: a deterministic order has no sampling rate."""
         raise ValueError("a deterministic order has no sampling rate")
 
+    @property
+    def least_distance(self) -> int:
+        """The stated distance; 1 if there is none."""
+        return self.min_separation or 1
+
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """Return the minimum separation and the maximum number of participations."""
         apart = self.min_separation or 1
@@ -68,35 +72,39 @@ class Deterministic(SamplerKind):
         """Return an order in which a record may take part in every round."""
         return self.model_copy(update={"max_participations": None, "min_separation": None})
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also rates, and more participations than rounds."""
-        yield from super().problems(document, body)
+        yield from super().problems(body)
         for field in RATE_FIELDS:
             if number_or_none(getattr(body.training, field)) is not None:
                 what = field.replace("_", " ")
                 message = f"a deterministic order has no {what}: leave it out, or name the sampler that draws with it"
-                yield document.problem("contradiction", body.at("training", field), message)
+                yield problem("contradiction", body.at("training", field), message)
         most, rounds = number_or_none(self.max_participations), number_or_none(body.training.iterations)
         if most is not None and rounds is not None and most > rounds:
             message = f"no record can take part more often than there are rounds, which are {rounds:_}"
-            yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
+            yield problem("contradiction", body.at("sampler", "max_participations"), message)
 
-    def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def agreeing_rates(self, body: StatedBody) -> dict[Path, float]:
+        """Return nothing: a deterministic order has no rate."""
+        return {}
+
+    def draw_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report only batches that are larger than the data set: they matter only to epochs."""
-        yield from self.batch_problems(document, body)
+        yield from self.batch_problems(body)
 
-    def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def blank_batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a batch size that is to be solved: the guarantee does not depend on it."""
         if body.training.expected_batch_size == SOLVE:
             message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
-            yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
+            yield problem("contradiction", body.at("training", "expected_batch_size"), message)
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return ⌈N/B⌉: the records are divided into batches, the last of which may be smaller."""
         records, batch = number_or_none(body.training.dataset_size), number_or_none(body.training.expected_batch_size)
         return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
 
-    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def epoch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report missing sizes: an epoch is a pass over all batches, so their number must be known."""
         for field in ("dataset_size", "expected_batch_size"):
             if getattr(body.training, field) is None:
@@ -104,7 +112,7 @@ class Deterministic(SamplerKind):
                     f"{field} is required: epochs are counted in batches of expected_batch_size out of dataset_size "
                     "records; or give iterations"
                 )
-                yield document.problem("missing-key", body.at("training", field), message)
+                yield problem("missing-key", body.at("training", field), message)
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """Return a note that the maximum number of participations is not stated, or None."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 # The maximum distance between a rate times the data set's size and a whole number, whatever that size, and the relative
 # rounding error of the product, which is added to it.
@@ -49,25 +48,24 @@ class FixedDraws(SamplerKind):
             return round(rate * records)
         raise ValueError("the batch size is still to be solved")
 
-    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_missing(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing number of draws."""
         message = f"{self.kind} sampling needs the size of its batches: give expected_batch_size"
-        yield document.problem("missing-key", body.at("training", "expected_batch_size"), message)
+        yield problem("missing-key", body.at("training", "expected_batch_size"), message)
 
-    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
+    def dataset_reason(self, body: StatedBody) -> str | None:
         """Return why the number of records must be known: the batch is drawn from them."""
-        reason = f"{self.kind} sampling draws from a known number of records"
-        privacy = getattr(document, "privacy", None)
-        if privacy is not None and privacy.adjacency == "add-remove":
-            reason += "; under add-remove give a public lower bound on that of the larger data set"
-        return reason
+        return (
+            f"{self.kind} sampling draws from a known number of records; under add-remove give a public lower bound on that of "
+            "the larger data set"
+        )
 
-    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a batch that is larger than the data set, or that is not a positive whole number of draws."""
-        yield from super().batch_problems(document, body)
-        yield from self.whole_draws(document, body)
+        yield from super().batch_problems(body)
+        yield from self.whole_draws(body)
 
-    def whole_draws(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def whole_draws(self, body: StatedBody) -> Iterator[Problem]:
         """Report a number of draws that is not a positive whole number."""
         training = body.training
         records = number_or_none(training.dataset_size)
@@ -77,7 +75,7 @@ class FixedDraws(SamplerKind):
             if batch != round(batch):
                 below = max(1, math.floor(batch))
                 path, allowed = body.at("training", "expected_batch_size"), f"{below} or {below + 1}"
-                yield document.problem("fractional-batch", path, what, allowed=allowed)
+                yield problem("fractional-batch", path, what, allowed=allowed)
             return
         if records is None or training.expected_batch_size is not None:
             return
@@ -89,14 +87,14 @@ class FixedDraws(SamplerKind):
                     f"{what}, at least one, but this share of {records:_} records is {drawn:.10g}; "
                     "give expected_batch_size instead"
                 )
-                yield document.problem("fractional-batch", body.at("training", field), message)
+                yield problem("fractional-batch", body.at("training", field), message)
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
         """Return the required keys and the sizes of the batch and of the data set."""
         return {*cls.required(), "dataset_size", "batch_size"}
 
-    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any]:
+    def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return the sizes of the data set and of a batch."""
         return {"kind": self.kind, "records": str(body.training.dataset_size), "size": str(self.batch_size(body))}
 
@@ -104,18 +102,18 @@ class FixedDraws(SamplerKind):
 class Repeating(FixedDraws):
     """A sampler that may draw a record several times in a round, so that a batch may be larger than the data set."""
 
-    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report draws that are not whole, are stated by a rate, or are too many to be analysed."""
-        yield from self.whole_draws(document, body)
+        yield from self.whole_draws(body)
         for field in RATE_FIELDS:
             if number_or_none(getattr(body.training, field)) is not None:
                 message = (
                     f"{self.kind} may draw a record several times, so a rate does not determine the number of draws"
                 )
                 path = body.at("training", field)
-                yield document.problem("contradiction", path, message, allowed="expected_batch_size")
+                yield problem("contradiction", path, message, allowed="expected_batch_size")
         batch = number_or_none(body.training.expected_batch_size)
         if batch is not None and batch not in DRAWS and batch == round(batch):
             message = f"the number of draws with replacement must be {DRAWS.describe()}"
             path = body.at("training", "expected_batch_size")
-            yield document.problem("out-of-range", path, message, allowed=DRAWS.describe())
+            yield problem("out-of-range", path, message, allowed=DRAWS.describe())

@@ -10,13 +10,12 @@ from pydantic import Field
 from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
 from pyaccount.document.samplers.fixed_draws import Repeating
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class TwoStages(Repeating):
@@ -36,11 +35,8 @@ class TwoStages(Repeating):
 
     def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return the sizes of the data set, of its subset and of a batch; None if rounds share a subset."""
-        return (
-            super().one_round(body, probability) | {"subset": str(self.subset_size)}
-            if self.rounds_per_subset == 1
-            else None
-        )
+        usual = super().one_round(body, probability)
+        return None if usual is None or self.rounds_per_subset != 1 else usual | {"subset": str(self.subset_size)}
 
 
 class MustOW(TwoStages):
@@ -55,16 +51,16 @@ class MustOW(TwoStages):
         description="A subset is drawn without replacement, then a batch from it with replacement."
     )
 
-    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also a subset that is larger than the data set: its records are distinct."""
-        yield from super().batch_problems(document, body)
+        yield from super().batch_problems(body)
         subset, records = number_or_none(self.subset_size), number_or_none(body.training.dataset_size)
         if subset is not None and records is not None and subset > records:
             message = (
                 f"the records of the subset are distinct, so it has at most the {records:_} records of the data set"
             )
             path = body.at("sampler", "subset_size")
-            yield document.problem("contradiction", path, message, allowed=f"at most {records}")
+            yield problem("contradiction", path, message, allowed=f"at most {records}")
 
 
 class MustWO(TwoStages):
@@ -79,14 +75,14 @@ class MustWO(TwoStages):
         description="A subset is drawn with replacement, then a batch from it without replacement."
     )
 
-    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def batch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also a batch that is larger than the subset, from which it is drawn without replacement."""
-        yield from super().batch_problems(document, body)
+        yield from super().batch_problems(body)
         subset, batch = number_or_none(self.subset_size), number_or_none(body.training.expected_batch_size)
         if subset is not None and batch is not None and subset < batch:
             message = f"a batch of {batch:g} cannot be drawn without replacement from a subset of {subset}"
             path = body.at("sampler", "subset_size")
-            yield document.problem("contradiction", path, message, allowed=f"at least {batch:g}")
+            yield problem("contradiction", path, message, allowed=f"at least {batch:g}")
 
 
 class MustWW(TwoStages):

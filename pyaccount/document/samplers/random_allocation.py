@@ -12,13 +12,12 @@ from pydantic import Field
 from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import number_or_none, stated_rates
-from pyaccount.errors import Problem
+from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 
 class RandomAllocation(SamplerKind):
@@ -70,12 +69,13 @@ class RandomAllocation(SamplerKind):
         rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
         return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the allocation first, then the others."""
-        yield from self.allocation_problems(document, body)
-        yield from super().problems(document, body)
+        yield from self.allocation_problems(body)
+        yield from super().problems(body)
+        yield from self.rates_of_allocation(body)
 
-    def allocation_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def allocation_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report k > t, iterations that are not a whole number of blocks, and a sampling probability."""
         rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
         iterations = number_or_none(body.training.iterations)
@@ -84,7 +84,7 @@ class RandomAllocation(SamplerKind):
         if taken is not None and taken > rounds:
             message = f"a record cannot take part in {taken:_} of {rounds:_} rounds"
             path = body.at("sampler", "participations")
-            yield document.problem("contradiction", path, message, allowed=f"at most {rounds:_}")
+            yield problem("contradiction", path, message, allowed=f"at most {rounds:_}")
         if iterations is not None and iterations % rounds:
             below = int(iterations // rounds * rounds)
             fits = f"{below:_} or {below + int(rounds):_}" if below else f"{int(rounds):_}"
@@ -92,12 +92,16 @@ class RandomAllocation(SamplerKind):
             if body.epochs is not None:
                 message = f"{message}: {body.epochs:g} epochs are {iterations:_} rounds"
             path = body.at("training", "iterations" if body.epochs is None else "epochs")
-            yield document.problem("contradiction", path, message, allowed=f"{fits} iterations")
+            yield problem("contradiction", path, message, allowed=f"{fits} iterations")
         if number_or_none(body.training.sampling_probability) is not None:
             message = "random allocation has no sampling probability: a record takes part in k of t rounds"
-            yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
+            yield problem("contradiction", body.at("training", "sampling_probability"), message)
 
-    def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def agreeing_rates(self, body: StatedBody) -> dict[Path, float]:
+        """Return nothing: rates are compared with k/t."""
+        return {}
+
+    def rates_of_allocation(self, body: StatedBody) -> Iterator[Problem]:
         """Report statements of a rate that differ from k/t."""
         rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
         if rounds is None or taken is None:
@@ -109,9 +113,9 @@ class RandomAllocation(SamplerKind):
                 records, allowed = number_or_none(body.training.dataset_size), f"{drawn}, or leave it out"
                 if field == "expected_batch_size" and records is not None:
                     allowed = f"{records * taken / rounds:.10g}, or leave it out: it follows from the allocation"
-                yield document.problem("contradiction", body.at("training", field), message, allowed=allowed)
+                yield problem("contradiction", body.at("training", field), message, allowed=allowed)
 
-    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_missing(self, body: StatedBody) -> Iterator[Problem]:
         """Report nothing, because the allocation determines the rate."""
         yield from ()
 

@@ -13,13 +13,12 @@ from pyaccount.document.fitting import largest_rate
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.stated import number_or_none, stated_rates
-from pyaccount.errors import Problem
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choose, Number
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")
@@ -55,12 +54,12 @@ class Spaced(Truncatable):
         b = self.stated_separation
         return body.matrix.diagonals() if b is None else b if isinstance(b, int) else None
 
-    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the distance first, since it determines most, then the others."""
-        yield from self.spacing_problems(document, body)
-        yield from super().problems(document, body)
+        yield from self.spacing_problems(body)
+        yield from super().problems(body)
 
-    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def spacing_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a distance below the number of bands: a record's participations must not overlap in the matrix."""
         b, width = self.separation(body), body.matrix.diagonals()
         if b is not None and width is not None and width > b:
@@ -69,7 +68,7 @@ class Spaced(Truncatable):
                 f"this allows {b}: take at most {b} bands, or {self.spacing} of at least {width}"
             )
             path = body.at("sampler", self.spacing)
-            yield document.problem("contradiction", path, message, allowed=f"at least {width}")
+            yield problem("contradiction", path, message, allowed=f"at least {width}")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
@@ -111,9 +110,9 @@ class SpacedByRate(Spaced):
         # statement is not converted to a rate and back.
         return max(stated, converted) if len(stated_rates(body)) > 1 else stated
 
-    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def spacing_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also participation rates above 1/b: a record takes part at most once in b rounds."""
-        yield from super().spacing_problems(document, body)
+        yield from super().spacing_problems(body)
         b = self.separation(body)
         if b is None:
             return
@@ -128,12 +127,12 @@ class SpacedByRate(Spaced):
                     f"1/{b} = {1.0 / b:.6g} is feasible{batch}; or {what} of at most {math.floor(1.0 / rate * (1 + 1e-12))}"
                 )
                 allowed = largest_rate(field, b, records)
-                yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
+                yield problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
 
-    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def epoch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report epochs while the separation, or the number of bands that determines it, is still a choice."""
         if self.separation(body) is None and number_or_none(body.training.sampling_probability) is not None:
             what = "bands that are" if self.stated_separation is None else f"{self.spacing} that is"
             message = f"how many iterations this is depends on the {what} chosen: give iterations instead"
             path = body.at("training", "epochs")
-            yield document.problem("contradiction", path, message, allowed="iterations instead")
+            yield problem("contradiction", path, message, allowed="iterations instead")

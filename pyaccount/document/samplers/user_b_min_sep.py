@@ -11,7 +11,7 @@ from pydantic import Field
 from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced
 from pyaccount.document.stated import number_or_none
-from pyaccount.errors import Path, Problem
+from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choice, Number
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from pyaccount.document.stated import StatedBody
-    from pyaccount.reading.written import Written
 
 _ATTRIBUTIONS = {"single": "each record belongs to one user", "shared": "a record may belong to several users"}
 
@@ -111,30 +110,30 @@ class UserBMinSep(Spaced):
             ("sampler", "attribution"): "shared" if shared else "single",
         }
 
-    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def rate_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing sampling probability, and batch sizes and rates, which do not determine it."""
         if body.training.sampling_probability is None:
             message = (
                 "user-b-min-sep sampling needs sampling_probability: that of one record, while its users are available"
             )
-            yield document.problem("missing-key", body.at("training", "sampling_probability"), message)
+            yield problem("missing-key", body.at("training", "sampling_probability"), message)
         for field in ("expected_batch_size", "participation_rate"):
             if getattr(body.training, field) is not None:
                 message = (
                     "users have different numbers of records, so this does not say with which probability one is drawn"
                 )
                 path = body.at("training", field)
-                yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
+                yield problem("contradiction", path, message, allowed="sampling_probability instead")
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return None, because users have different numbers of records."""
         return None
 
-    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+    def epoch_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report stated epochs, because users have no common epoch."""
         message = "users have different numbers of records, so there is no common epoch: give iterations instead"
         path = body.at("training", "epochs")
-        yield document.problem("contradiction", path, message, allowed="iterations instead")
+        yield problem("contradiction", path, message, allowed="iterations instead")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:

@@ -66,14 +66,13 @@ class Judge:
 
     def log_error(self, bands: int) -> LogSquares:
         """Return ln of the squared error at σ = 1, for columns of unit norm, with its gradient."""
-        body = self.plan.document.bodies[0]
+        body = self.plan.document.run
         return log_squares(number(body.training.iterations), bands, workload_of(body))
 
     @property
     def differentiable(self) -> Differentiable:
         """The derivatives of δ in the column."""
-        body = self.plan.document.bodies[0]
-        found = sampler_plan(body).differentiable(self.plan.document, body)
+        found = sampler_plan(self.plan.only_run).differentiable()
         assert found is not None, "compiling refuses samplers without"
         return found
 
@@ -90,7 +89,7 @@ class Judge:
                 *NOISE_RANGE,
                 precision=PRECISION,
             )
-        return JudgedMatrix(columns, plan, proposed(plan.document, sigma))
+        return JudgedMatrix(columns, plan, proposed(plan.only_run, sigma))
 
     def samples(self, columns: ColumnFamily, noise: float) -> FrozenSamples:
         """Return samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""

@@ -33,15 +33,15 @@ def optimise(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     worse than these. The same seed gives the same coefficients on one machine, on any number of threads. Raises
     `DocumentError` if no σ reaches the target, and `LimitError`.
     """
-    body = plan.document.bodies[0]
+    body = plan.document.run
     iterations = number(body.training.iterations)
     if body.matrix.diagonals() == 1:
         return compile_document(plan.document.with_coefficients((1.0,)))
-    if sampler_plan(body).spaced_pattern(body) is not None:
+    if sampler_plan(plan.only_run).spaced_pattern() is not None:
         return optimise_unsampled(plan, options)
     judge, report = Judge(plan, replace(options, report=silent)), options.report
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
-    first, *rest = (family(listed, iterations) for listed in matrix_plan(body).search_starts(body))
+    first, *rest = (family(listed, iterations) for listed in matrix_plan(plan.only_run).search_starts())
     one = judge(first)
     starts = [one, *(judge(other, one.proposed.noise_multiplier) for other in rest)]
     start = min(starts, key=lambda it: it.error)

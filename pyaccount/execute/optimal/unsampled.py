@@ -40,9 +40,10 @@ def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledD
     `optimal_spaced` says which columns are searched and which of them it finds. Raises `DocumentError` if no σ reaches
     the target, and `LimitError`.
     """
-    body = plan.document.bodies[0]
+    case = plan.only_run
+    body = case.node
     iterations, bands = number(body.training.iterations), body.matrix.diagonals()
-    pattern = sampler_plan(body).spaced_pattern(body)
+    pattern = sampler_plan(case).spaced_pattern()
     assert bands is not None
     assert pattern is not None
     workload = workload_of(body)
@@ -59,9 +60,9 @@ def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledD
             raise LimitError(TIME_IS_UP, stage="optimising the matrix")
 
     def priced(one: CompiledDocument) -> Proposed:
-        return proposed(one.document, float(solve(one, engine, silent).value))
+        return proposed(one.only_run, float(solve(one, engine, silent).value))
 
-    known = [positive(column) for (column,) in matrix_plan(body).search_starts(body)]
+    known = [positive(column) for (column,) in matrix_plan(case).search_starts()]
     start = min(map(planned, known), key=_error)
     optimum = optimal_spaced(iterations, bands, *pattern, workload, in_time)
     found = planned(positive(optimum.column))
@@ -81,9 +82,9 @@ def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledD
 
 def _error(plan: CompiledDocument) -> float:
     """Return the squared error at the σ that the matrix needs, up to a factor that all matrices share."""
-    document, body = plan.document, plan.document.bodies[0]
-    pattern = sampler_plan(body).spaced_pattern(body)
+    case = plan.only_run
+    pattern = sampler_plan(case).spaced_pattern()
     assert pattern is not None
-    built = strategy(document, body)
+    built = strategy(case)
     moved = built.sensitivity(*pattern)[0]
-    return moved * moved * workload_of(body).chosen(workload_error(document, body))
+    return moved * moved * workload_of(case.node).chosen(workload_error(case))

@@ -95,7 +95,7 @@ def pilot_noise(
 
     covered = gaussian(high) <= delta
     # Other phases, and other releases of a batch, may need the amplification that the unsampled analysis ignores.
-    if not covered and len(document.bodies) == 1 and not document.bodies[0].noise.also:
+    if not covered and len(document.phases) == 1 and not document.run.noise.also:
         raise infeasible()
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
@@ -142,13 +142,13 @@ def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
 def composed_noise(session: Session) -> float | None:
     """Return roughly the σ of a similar document whose rounds compose, from which the pilot starts; None if none is known."""
     document = session.plan.document
-    body, epsilon, delta = document.bodies[0], number(document.privacy.epsilon), number(document.privacy.delta)
-    if len(document.bodies) > 1 or body.count > 1:
+    epsilon, delta = number(document.privacy.epsilon), number(document.privacy.delta)
+    if len(document.phases) > 1 or document.phases[0].count > 1:
         return None
-    neighbour = sampler_plan(body).composed_neighbour(document, body)
+    neighbour = sampler_plan(session.plan.only_run).composed_neighbour()
     if neighbour is None:
         return None
-    composed = compile_document(load(neighbour))
+    composed = compile_document(load(document.to_mapping() | neighbour))
     low, high = NOISE_RANGE
     while high / low > 1.05:
         middle = math.sqrt(low * high)

@@ -232,7 +232,7 @@ def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
     """Return the contrast, and the bound that holds if no test accepts (in mixed documents that is another one)."""
     at = min(max(result.delta, RESOLVED[0]), RESOLVED[1])
     with _core.Deadline(None):
-        unamplified = contrast(result.instance.document, session.engine, Question(None, at, FINENESS))
+        unamplified = contrast(result.instance, session.engine, Question(None, at, FINENESS))
         if not session.plan.mixed or result.kind != "deterministic":
             return unamplified, unamplified
         # The bound was composed before any limit was reached; recomputing it for its error budget must not lose it.

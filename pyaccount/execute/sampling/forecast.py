@@ -280,10 +280,9 @@ def _cyclic(session: Session) -> float | None:
 def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:
     """Return in words which changes of the document would make the certificate cheaper."""
     lines = []
-    sampler = plan.document.bodies[0].sampler
     if found.cyclic_noise is not None:
         lines.append(
-            f"cyclic-poisson sampling in {sampler.min_separation} fixed parts composes, without samples, "
+            f"cyclic-poisson sampling in {plan.document.run.sampler.min_separation} fixed parts composes, without samples, "
             f"at σ near {found.cyclic_noise:.4g}"
         )
     if found.ends_at is not None and plan.document.blank is not None:

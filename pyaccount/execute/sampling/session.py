@@ -94,12 +94,10 @@ class Session:
 
     def noise(self, instance: Instance) -> float:
         """Return σ of the phase whose noise was the blank, or of the first phase that is sampled."""
-        blank, bodies = self.plan.document.blank, instance.document.bodies
-        asked = [body for body in bodies if body.at("noise", "multiplier") == blank]
-        drawn = [
-            body for analysis, body in zip(instance.analyses, bodies, strict=True) if analysis.mechanism is not None
-        ]
-        return number((asked or drawn)[0].noise.multiplier)
+        blank, runs = self.plan.document.blank, list(instance.document.runs_among_phases())
+        asked = [run for run in runs if run.at("noise", "multiplier") == blank]
+        drawn = {one.node.path for one in instance.theorems if one.sampled}
+        return number((asked or [run for run in runs if run.path in drawn])[0].noise.multiplier)
 
     def estimate(
         self,

@@ -1,7 +1,7 @@
 """The matrices in the plan room: how each is built, described in words, and cut for a shorter run.
 
-Each kind is a module with a class. `PLANS` has one object for each kind that documents may name; other code asks these
-objects. `built` defines the built matrix, `sensitivity` the largest norm of participation patterns.
+Each kind is a module with a class. `PLANS` has the class of each kind that documents may name. `built` defines the built matrix,
+`sensitivity` the largest norm of participation patterns.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import Proposed
@@ -21,8 +21,7 @@ from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
     from pyaccount.strategies.measure import WorkloadError
 
 __all__ = [
@@ -37,68 +36,67 @@ __all__ = [
     "workload_error",
 ]
 
-PLANS: dict[str, MatrixPlan] = {
-    "identity": identity.PLAN,
-    "banded-square-root": toeplitz.SQUARE_ROOT,
-    "optimal-toeplitz": toeplitz.OPTIMAL,
-    "toeplitz": toeplitz.TOEPLITZ,
-    "banded-inverse": banded_inverse.PLAN,
-    "blt": blt.PLAN,
-    "tree": tree.PLAN,
-    "dense": dense.PLAN,
+PLANS: dict[str, type[MatrixPlan[Any]]] = {
+    "identity": identity.IdentityPlan,
+    "banded-square-root": toeplitz.BandedSquareRootPlan,
+    "optimal-toeplitz": toeplitz.OptimalToeplitzPlan,
+    "toeplitz": toeplitz.ToeplitzPlan,
+    "banded-inverse": banded_inverse.BandedInversePlan,
+    "blt": blt.BLTPlan,
+    "tree": tree.TreePlan,
+    "dense": dense.DensePlan,
 }
 
 
-def matrix_plan(body: Body) -> MatrixPlan:
-    """Return the plan object for the matrix of a body."""
-    return PLANS[str(body.matrix.kind)]
+def matrix_plan(case: RunCase) -> MatrixPlan[Any]:
+    """Return what follows from the matrix of a training run."""
+    return PLANS[str(case.node.matrix.kind)](case.asked, case.node)
 
 
-def strategy(document: Document, body: Body) -> Strategy:
-    """Build the matrix of a body. Raises `DocumentError` for a file without a matrix and an inverse that gives none."""
-    with _located(document, body):
-        return matrix_plan(body).build(document, body)
+def strategy(case: RunCase) -> Strategy:
+    """Build the matrix of a run. Raises `DocumentError` for a file without a matrix and an inverse that gives none."""
+    with _located(case):
+        return matrix_plan(case).build()
 
 
-def workload_error(document: Document, body: Body) -> WorkloadError:
-    """Return the error of a body's matrix under its workload, at σ = 1.
+def workload_error(case: RunCase) -> WorkloadError:
+    """Return the error of a run's matrix under its workload, at σ = 1.
 
     Raises as `strategy` does, and for an error that exceeds the range of doubles.
     """
-    built = strategy(document, body)
-    with _located(document, body):
-        return built.error_under(workload_of(body))
+    built = strategy(case)
+    with _located(case):
+        return built.error_under(workload_of(case.node))
 
 
-def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
-    """Whether no two bins of a body move the same coordinate; see `MatrixPlan`. Raises as `strategy` does."""
-    with _located(document, body):
-        return matrix_plan(body).disjoint_modes(document, body, bins)
+def disjoint_modes(case: RunCase, bins: int) -> bool:
+    """Whether no two bins of a run move the same coordinate; see `MatrixPlan`. Raises as `strategy` does."""
+    with _located(case):
+        return matrix_plan(case).disjoint_modes(bins)
 
 
-def proposed(document: Document, sigma: float) -> Proposed:
-    """Return the errors of the document's only matrix at an estimated σ; they are estimates too.
+def proposed(case: RunCase, sigma: float) -> Proposed:
+    """Return the errors of the matrix of a document's only phase at an estimated σ; they are estimates too.
 
     Raises as `workload_error` does.
     """
-    body = document.bodies[0]
-    mse = sigma * sigma * strategy(document, body).error.mean_square
-    return Proposed(sigma, mse, sigma * sigma * workload_of(body).chosen(workload_error(document, body)))
+    mse = sigma * sigma * strategy(case).error.mean_square
+    return Proposed(sigma, mse, sigma * sigma * workload_of(case.node).chosen(workload_error(case)))
 
 
 @contextmanager
-def _located(document: Document, body: Body) -> Iterator[None]:
+def _located(case: RunCase) -> Iterator[None]:
     try:
         yield
     except DocumentError:
         raise
     except ValueError as error:
-        raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
+        raise DocumentError([case.asked.problem("no-valid-bound", case.node.at("matrix"), str(error))]) from error
 
 
-def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:
+def columns(case: RunCase, min_separation: int) -> Recipe[_core.Columns]:
     """Return the recipe of the core's columns of the matrix, with the products of columns that overlap."""
-    return _meeting(strategy(document, body), min_separation)
+    return _meeting(strategy(case), min_separation)
 
 
 @lru_cache(maxsize=4)

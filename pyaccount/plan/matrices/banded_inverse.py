@@ -15,8 +15,6 @@ from pyaccount.rounding import positional
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
 
 #: Nanoseconds that the transforms of a full column take, for a sample and a step.
 TRANSFORM_COST = 20.0
@@ -24,29 +22,29 @@ TRANSFORM_COST = 20.0
 NOTHING = 2.0**-200
 
 
-class BandedInversePlan(MatrixPlan):
+class BandedInversePlan(MatrixPlan[BandedInverse]):
     """A Toeplitz matrix that is given by the first column of its inverse."""
 
     may_fail: ClassVar[bool] = True
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Name the matrix, with the number of bands if the document gives it."""
-        width = _matrix(body).bands
+        width = self.matrix.bands
         return "matrix with a banded inverse" + ("" if width is None else f" ({width} bands)")
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix from the power series of the inverse."""
-        matrix = _matrix(body)
+        matrix = self.matrix
         inverse = None if matrix.inverse_coefficients is None else tuple(matrix.inverse_coefficients)
-        return _inverse(matrix.bands, inverse, rounds_of(body), normalize=matrix.normalize)
+        return _inverse(matrix.bands, inverse, rounds_of(self.node), normalize=matrix.normalize)
 
-    def product_cost(self, body: Body) -> float:
+    def product_cost(self) -> float:
         """Return the cost of the transforms."""
         return TRANSFORM_COST
 
-    def inverse_bands(self, body: Body) -> int | None:
+    def inverse_bands(self) -> int | None:
         """Return the number of bands of the inverse, given as a number or as a list."""
-        return _matrix(body).inverse_bands
+        return self.matrix.inverse_bands
 
     def generation(self, built: Strategy) -> str:
         """Describe the noise as a sum of past independent noise, which can be kept or drawn again by its position."""
@@ -57,11 +55,11 @@ class BandedInversePlan(MatrixPlan):
             f"{kept} rows w are kept, or drawn again"
         )
 
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Keep the coefficients exactly and apply the normalisation to the noise, as for a BLT."""
         from pyaccount.strategies.inverse import inverse_square_root  # numpy
 
-        matrix = _matrix(body)
+        matrix = self.matrix
         listed = matrix.inverse_coefficients
         if listed is None:
             assert matrix.bands is not None
@@ -70,20 +68,18 @@ class BandedInversePlan(MatrixPlan):
         section = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
         assert built.coefficients is not None
         norm = _largest_ratio(built.coefficients[:rounds], inverse)
-        return {"matrix": section, "noise": {**noise, "multiplier": cut_noise(number(body.noise.multiplier), norm)}}
+        return {
+            "matrix": section,
+            "noise": {**noise, "multiplier": cut_noise(number(self.node.noise.multiplier), norm)},
+        }
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return the number of bands of the inverse square root, or the coefficients of the inverse."""
-        matrix = _matrix(body)
-        if matrix.bands is not None:
-            return {"kind": "inverse-square-root", "bands": str(matrix.bands), "normalised": normalised(body)}
-        inverse = [positional(each) for each in matrix.inverse_coefficients]
-        return {"kind": "banded-inverse", "inverse": inverse, "normalised": normalised(body)}
-
-
-def _matrix(body: Body) -> BandedInverse:
-    assert isinstance(body.matrix, BandedInverse)
-    return body.matrix
+        if self.matrix.bands is not None:
+            bands = str(self.matrix.bands)
+            return {"kind": "inverse-square-root", "bands": bands, "normalised": normalised(self.node)}
+        inverse = [positional(each) for each in self.matrix.inverse_coefficients or ()]
+        return {"kind": "banded-inverse", "inverse": inverse, "normalised": normalised(self.node)}
 
 
 def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
@@ -110,6 +106,3 @@ def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: i
         inverse = tuple(float(d) for d in inverse_square_root(bands))
     built = toeplitz_strategy(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
     return replace(built, inverse=tuple(d / built.normalization for d in inverse[:iterations]))
-
-
-PLAN = BandedInversePlan()

@@ -7,21 +7,24 @@ which leading block the first rounds of a run use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
+from pyaccount.document.matrices import MatrixKind
 from pyaccount.plan.common import MATRIX_NOISE, number
+from pyaccount.plan.protection import RunCase
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices.built import Strategy
 
     Listed = tuple[NDArray[np.float64], ...]
+
+Matrix = TypeVar("Matrix", bound=MatrixKind)
 
 #: Bounds the relative rounding of σ·‖c‖; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 ROUNDING = 1e-15
@@ -31,9 +34,9 @@ ROUNDING = 1e-15
 MOST_LISTED = 16_384
 
 
-def normalised(body: Body) -> str:
+def normalised(run: TrainingRun) -> str:
     """Return the word of normal forms for whether a matrix is scaled to unit column norm."""
-    return "yes" if getattr(body.matrix, "normalize", True) else "no"
+    return "yes" if getattr(run.matrix, "normalize", True) else "no"
 
 
 def cut_noise(sigma: float, first: float) -> float:
@@ -44,38 +47,43 @@ def cut_noise(sigma: float, first: float) -> float:
     return sigma if first == 1.0 else sigma / first * (1.0 - ROUNDING)
 
 
-class MatrixPlan(ABC):
-    """What the plan room needs to know about a kind of matrix beyond its fields."""
+class MatrixPlan(RunCase, ABC, Generic[Matrix]):
+    """What follows from the matrix of a training run."""
+
+    @property
+    def matrix(self) -> Matrix:
+        """The matrix of the run."""
+        return cast("Matrix", self.node.matrix)
 
     #: Whether building may fail, because the document alone does not show that the matrix is valid.
     may_fail: ClassVar[bool] = False
     #: Whether it is read from a file, which has the size of the whole run.
     from_file: ClassVar[bool] = False
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Describe the matrix in a few words."""
-        return f"{body.matrix.kind} matrix of {body.matrix.diagonals()} bands"
+        return f"{self.node.matrix.kind} matrix of {self.node.matrix.diagonals()} bands"
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Explain why the matrix is not analysed with the sampler of a body; empty if it is, or if the sampler decides."""
+    def refusals(self) -> list[Problem]:
+        """Explain why the matrix is not analysed with the sampler of a run; empty if it is, or if the sampler decides."""
         return []
 
-    def noise(self, document: Document, body: Body) -> str:
+    def noise(self) -> str:
         """Return the assumption about the noise, and about what may be released."""
         return MATRIX_NOISE
 
     @abstractmethod
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix of a run. Raises `ValueError` for a negative entry, or an error that exceeds all doubles."""
 
-    def search_starts(self, body: Body) -> list[Listed]:
+    def search_starts(self) -> list[Listed]:
         """Return the matrices from which a search begins: those of this kind that are known without a search.
 
         Each is given by its coefficients, or by its scales and decays.
         """
         raise AssertionError("this matrix is not searched for")
 
-    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+    def disjoint_modes(self, bins: int) -> bool:
         """Whether the modes m_t = Σ_e C e_{eT+t} of T bins are known to be orthogonal.
 
         Row i of m_{i mod T} is positive, since C ≥ 0 has a positive diagonal, and a product of two modes sums terms of
@@ -83,9 +91,9 @@ class MatrixPlan(ABC):
         of them. This is checked on the entries, none of which is rounded to 0 for it. A matrix of adjacent bands
         satisfies it only for one bin, or with a single band.
         """
-        return bins == 1 or body.matrix.diagonals() == 1
+        return bins == 1 or self.node.matrix.diagonals() == 1
 
-    def product_cost(self, body: Body) -> float:
+    def product_cost(self) -> float:
         """Return the nanoseconds that a sample and a step take longer if columns overlap."""
         raise AssertionError("the columns of a banded matrix do not overlap")
 
@@ -101,11 +109,11 @@ class MatrixPlan(ABC):
             f"{rows} kept"
         )
 
-    def inverse_bands(self, body: Body) -> int | None:
+    def inverse_bands(self) -> int | None:
         """Return the number of diagonals of the inverse if the inverse is banded, else None."""
         return None
 
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Return the sections `matrix` and `noise` of a document for the leading block of the whole run's matrix."""
         assert built.coefficients is not None
         if built.coefficients == (1.0,):
@@ -113,14 +121,14 @@ class MatrixPlan(ABC):
         coefficients = list(built.coefficients[:rounds])
         return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any] | None:
+    def normal_form(self, built: Strategy) -> dict[str, Any] | None:
         """Return what a normal form says of a matrix: by default its first column; None if it has too many numbers."""
         if built.coefficients is None or len(built.coefficients) > MOST_LISTED:
             return None
         column = [positional(each) for each in built.coefficients]
-        return {"kind": "toeplitz", "column": column, "normalised": normalised(body)}
+        return {"kind": "toeplitz", "column": column, "normalised": normalised(self.node)}
 
 
-def rounds_of(body: Body) -> int:
+def rounds_of(run: TrainingRun) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
-    return number(body.training.iterations)
+    return number(run.training.iterations)

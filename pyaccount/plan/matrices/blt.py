@@ -14,8 +14,6 @@ from pyaccount.plan.workload import workload_of
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
@@ -23,34 +21,38 @@ if TYPE_CHECKING:
 BUFFER_COST = 0.5
 
 
-class BLTPlan(MatrixPlan):
+class BLTPlan(MatrixPlan[BLT]):
     """A buffered linear Toeplitz matrix, given by its scales and decays or by their number."""
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Name the matrix, with the number of buffers."""
-        return f"BLT matrix of {_buffers(body)} buffers"
+        return f"BLT matrix of {self._buffers()} buffers"
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix; if only the number of buffers is given, optimise it for the usual participations."""
-        matrix, n = _matrix(body), rounds_of(body)
+        matrix, n = self.matrix, rounds_of(self.node)
         if matrix.scales is not None and matrix.decays is not None:
             return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=matrix.normalize)
         assert matrix.buffers is not None
-        pattern = body.sampler.usual_pattern(body, n)
-        return _optimal_blt(matrix.buffers, n, pattern, workload_of(body), normalize=matrix.normalize)
+        pattern = self.node.sampler.usual_pattern(self.node, n)
+        return _optimal_blt(matrix.buffers, n, pattern, workload_of(self.node), normalize=matrix.normalize)
 
-    def search_starts(self, body: Body) -> list[Listed]:
+    def search_starts(self) -> list[Listed]:
         """Return the matrices of least error for the sampler's usual participations, and for a single participation."""
         from pyaccount.strategies.inverse import optimal_blt
 
-        n, buffers = rounds_of(body), _matrix(body).buffers
+        n, buffers = rounds_of(self.node), self.matrix.buffers
         assert buffers is not None
-        patterns = (body.sampler.usual_pattern(body, n), (n, 1))
-        return [optimal_blt(n, buffers, *pattern, workload_of(body)) for pattern in patterns]
+        patterns = (self.node.sampler.usual_pattern(self.node, n), (n, 1))
+        return [optimal_blt(n, buffers, *pattern, workload_of(self.node)) for pattern in patterns]
 
-    def product_cost(self, body: Body) -> float:
+    def _buffers(self) -> int:
+        """Return the number of buffers."""
+        return (self.matrix.buffers or 0) if self.matrix.scales is None else len(self.matrix.scales)
+
+    def product_cost(self) -> float:
         """Return the cost of two products for each buffer."""
-        return 2.0 * BUFFER_COST * _buffers(body)
+        return 2.0 * BUFFER_COST * self._buffers()
 
     def generation(self, built: Strategy) -> str:
         """Describe the noise with buffers of past z.
@@ -63,30 +65,20 @@ class BLTPlan(MatrixPlan):
             f"ω the `scales` and θ the `decays` of the `buffers`; {len(built.buffers[0])} rows s are kept"
         )
 
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Keep scales and decays, with c_0 = 1, and apply the normalisation to the noise instead."""
         assert built.buffers is not None
         assert built.coefficients is not None
         scales, decays = built.buffers
         section = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
-        sigma = cut_noise(number(body.noise.multiplier), built.coefficients[0])
+        sigma = cut_noise(number(self.node.noise.multiplier), built.coefficients[0])
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return the scales and decays."""
         assert built.buffers is not None
         scales, decays = ([positional(each) for each in listed] for listed in built.buffers)
-        return {"kind": "blt", "decays": decays, "normalised": normalised(body), "scales": scales}
-
-
-def _matrix(body: Body) -> BLT:
-    assert isinstance(body.matrix, BLT)
-    return body.matrix
-
-
-def _buffers(body: Body) -> int:
-    matrix = _matrix(body)
-    return (matrix.buffers or 0) if matrix.scales is None else len(matrix.scales)
+        return {"kind": "blt", "decays": decays, "normalised": normalised(self.node), "scales": scales}
 
 
 @lru_cache(maxsize=16)
@@ -105,6 +97,3 @@ def _blt(scales: tuple[float, ...], decays: tuple[float, ...], iterations: int, 
 
     built = toeplitz_strategy(tuple(blt(scales, decays, iterations).tolist()), iterations, normalize=normalize)
     return replace(built, buffers=(scales, decays))
-
-
-PLAN = BLTPlan()

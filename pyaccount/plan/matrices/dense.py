@@ -6,15 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.matrices import Dense
-from pyaccount.document.naming import named_file
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.modes import disjoint
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.files import InsideFile
 
@@ -30,52 +27,53 @@ ROWS_RELEASED = (
 ENTRY_COST = 0.15
 
 
-class DensePlan(MatrixPlan):
+class DensePlan(MatrixPlan[Dense]):
     """A matrix from a file, with a column for each round of the run, and as many rows or more."""
 
     may_fail: ClassVar[bool] = True
     from_file: ClassVar[bool] = True
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Name the matrix and where it comes from."""
         return "dense matrix from a file"
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Read the matrix: once for a pinned document, otherwise again whenever the file has changed.
 
         Raises `DocumentError` for a file that holds no matrix.
         """
-        assert isinstance(body.matrix, Dense)
-        key = (body.matrix.file, rounds_of(body), body.matrix.normalize)
-        if document.read is None:
-            return self._read(document, body, body.matrix)
-        if key not in document.read:
-            document.read[key] = self._read(document, body, body.matrix)
-        built: Strategy = document.read[key]
+        key = (self.matrix.file, rounds_of(self.node), self.matrix.normalize)
+        if self.asked.read is None:
+            return self._read()
+        if key not in self.asked.read:
+            self.asked.read[key] = self._read()
+        built: Strategy = self.asked.read[key]
         return built
 
-    def _read(self, document: Document, body: Body, matrix: Dense) -> Strategy:
+    def _read(self) -> Strategy:
         from pyaccount.strategies.dense import MatrixFileError
 
-        file = named_file(document, body.at("matrix", "file"), matrix.file)
+        file = self.asked.file(self.node.at("matrix", "file"), self.matrix.file)
         try:
             # The file's identity is part of the cache key: its content may change.
             status = file.path.stat() if file.path.is_file() else None
             stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            return _dense(file, rounds_of(body), matrix.normalize, stamp)
+            return _dense(file, rounds_of(self.node), self.matrix.normalize, stamp)
         except MatrixFileError as error:
-            raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
+            raise DocumentError(
+                [self.asked.problem("matrix-file", self.node.at("matrix", "file"), str(error))]
+            ) from error
 
-    def noise(self, document: Document, body: Body) -> str:
+    def noise(self) -> str:
         """Return the assumption about the noise; with more rows than columns, that of the pseudo-inverse and of the rows."""
-        return super().noise(document, body) if self.build(document, body).square else ROWS_RELEASED
+        return super().noise() if self.build().square else ROWS_RELEASED
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse a matrix with more rows than columns if records are sampled: other kernels take square ones."""
-        if body.sampler.kind == "none" or body.training.iterations == "solve":
+        if self.node.sampler.kind == "none" or self.node.training.iterations == "solve":
             return []
         try:
-            built = self.build(document, body)
+            built = self.build()
         except ValueError:
             # What is wrong with the file is reported later, after what is wrong with the sampler.
             return []
@@ -83,20 +81,20 @@ class DensePlan(MatrixPlan):
             return []
         message = (
             f"the matrix has {built.rows} rows for {built.iterations} iterations, and an encoder with more rows than columns is "
-            f"analysed without sampling only, not with {body.sampler.kind} sampling: write `kind: none` with the participations "
-            "that the order allows, or take a square matrix"
+            f"analysed without sampling only, not with {self.node.sampler.kind} sampling: write `kind: none` with the "
+            "participations that the order allows, or take a square matrix"
         )
-        return [document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed="none")]
+        return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
 
-    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+    def disjoint_modes(self, bins: int) -> bool:
         """Whether all entries between different bins are 0."""
-        dense = self.build(document, body).dense
+        dense = self.build().dense
         assert dense is not None
         return disjoint(dense, bins)
 
-    def product_cost(self, body: Body) -> float:
+    def product_cost(self) -> float:
         """Return the cost of products of whole columns."""
-        return ENTRY_COST * rounds_of(body)
+        return ENTRY_COST * rounds_of(self.node)
 
     def generation(self, built: Strategy) -> str:
         """Describe the noise as a forward substitution, or by the pseudo-inverse if there are more rows than columns."""
@@ -107,13 +105,13 @@ class DensePlan(MatrixPlan):
             )
         return "z_t = (w_t − Σ_s C_ts·z_s) / C_tt, s < t, C the file's entries times the `normalization`; all rows z are kept"
 
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Raise `AssertionError`: no file has the leading block."""
         raise AssertionError("a dense matrix is never cut")
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return the hash of the entries of the file."""
-        return {"kind": "dense", "normalised": normalised(body), "sha256": str(built.fingerprint)}
+        return {"kind": "dense", "normalised": normalised(self.node), "sha256": str(built.fingerprint)}
 
 
 @lru_cache(maxsize=4)
@@ -133,6 +131,3 @@ def _dense(file: InsideFile, iterations: int, normalize: bool, stamp: tuple[int,
         matrix = normalized_columns_max(matrix)
     norm, factor = float(column_norms(matrix).max()), scaled_by(float(matrix[place]), first)
     return Strategy(iterations, None, matrix, dense_error(matrix), norm, fingerprint, normalization=factor)
-
-
-PLAN = DensePlan()

@@ -12,69 +12,68 @@ from pyaccount.plan.workload import workload_of
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
 
-class ToeplitzPlan(MatrixPlan):
+class ToeplitzPlan(MatrixPlan[Toeplitz]):
     """A Toeplitz matrix that is given by its coefficients."""
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix, without the zeros at the end of the coefficients."""
-        assert isinstance(body.matrix, Toeplitz)
-        listed = list(body.matrix.coefficients)
+        listed = list(self.matrix.coefficients)
         while listed[-1] == 0.0:
             listed.pop()
-        return toeplitz_strategy(tuple(listed), rounds_of(body), normalize=body.matrix.normalize)
+        return toeplitz_strategy(tuple(listed), rounds_of(self.node), normalize=self.matrix.normalize)
 
-    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+    def disjoint_modes(self, bins: int) -> bool:
         """Whether only coefficients at multiples of T are not 0."""
-        assert isinstance(body.matrix, Toeplitz)
-        return all(lag % bins == 0 for lag, c in enumerate(body.matrix.coefficients) if c != 0.0)
+        return all(lag % bins == 0 for lag, c in enumerate(self.matrix.coefficients) if c != 0.0)
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Name the matrix, without the number of bands: the coefficients show it."""
-        return f"{body.matrix.kind} matrix"
+        return f"{self.matrix.kind} matrix"
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any] | None:
+    def normal_form(self, built: Strategy) -> dict[str, Any] | None:
         """Return the coefficients that are stated, without zeros at their end."""
-        assert isinstance(body.matrix, Toeplitz)
-        column = [positional(each) for each in body.matrix.coefficients[: len(built.coefficients or ())]]
-        return {"kind": "toeplitz", "column": column, "normalised": normalised(body)}
+        column = [positional(each) for each in self.matrix.coefficients[: len(built.coefficients or ())]]
+        return {"kind": "toeplitz", "column": column, "normalised": normalised(self.node)}
 
 
-class BandedSquareRootPlan(MatrixPlan):
+class BandedSquareRootPlan(MatrixPlan[BandedSquareRoot]):
     """The square root of the prefix-sum matrix, cut to its first bands."""
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix; its coefficients do not depend on the length of the run."""
-        assert isinstance(body.matrix, BandedSquareRoot)
-        assert isinstance(body.matrix.bands, int)
-        return _square_root(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
+        assert isinstance(self.matrix.bands, int)
+        return _square_root(self.matrix.bands, rounds_of(self.node), normalize=self.matrix.normalize)
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return the number of bands."""
-        return {"kind": "banded-square-root", "bands": str(body.matrix.diagonals()), "normalised": normalised(body)}
+        return {
+            "kind": "banded-square-root",
+            "bands": str(self.matrix.diagonals()),
+            "normalised": normalised(self.node),
+        }
 
 
-class OptimalToeplitzPlan(MatrixPlan):
+class OptimalToeplitzPlan(MatrixPlan[OptimalToeplitz]):
     """The banded Toeplitz matrix of least error under the workload."""
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix, optimised for the length of the run."""
-        assert isinstance(body.matrix, OptimalToeplitz)
-        assert isinstance(body.matrix.bands, int)
-        return _optimal(body.matrix.bands, rounds_of(body), workload_of(body), normalize=body.matrix.normalize)
+        assert isinstance(self.matrix.bands, int)
+        return _optimal(
+            self.matrix.bands, rounds_of(self.node), workload_of(self.node), normalize=self.matrix.normalize
+        )
 
-    def search_starts(self, body: Body) -> list[Listed]:
+    def search_starts(self) -> list[Listed]:
         """Return the matrix of least error for its column norm, and the square root."""
         from pyaccount.strategies.toeplitz import banded_square_root, optimal_toeplitz  # numpy
 
-        bands = body.matrix.diagonals()
+        bands = self.matrix.diagonals()
         assert bands is not None
-        return [(optimal_toeplitz(rounds_of(body), bands, workload_of(body)),), (banded_square_root(bands),)]
+        return [(optimal_toeplitz(rounds_of(self.node), bands, workload_of(self.node)),), (banded_square_root(bands),)]
 
 
 @lru_cache(maxsize=64)
@@ -91,6 +90,3 @@ def _optimal(bands: int, iterations: int, workload: Workload, *, normalize: bool
 
     coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands, workload))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)
-
-
-TOEPLITZ, SQUARE_ROOT, OPTIMAL = ToeplitzPlan(), BandedSquareRootPlan(), OptimalToeplitzPlan()

@@ -12,8 +12,6 @@ from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, roun
 from pyaccount.plan.matrices.built import Strategy
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 #: The noise of the blocks and what may be released, as an assumption.
@@ -24,32 +22,32 @@ RELEASED = (
 )
 
 
-class TreePlan(MatrixPlan):
+class TreePlan(MatrixPlan[Tree]):
     """The binary tree of DP-FTRL, analysed without sampling."""
 
-    def text(self, body: Body) -> str:
+    def text(self) -> str:
         """Name the matrix, with the rounds after which it begins again, if it does."""
-        every = _matrix(body).restart_every
+        every = self.matrix.restart_every
         return "binary tree of partial sums" + ("" if every is None else f", restarted every {every} rounds")
 
-    def noise(self, document: Document, body: Body) -> str:
+    def noise(self) -> str:
         """Return the assumption that every block has noise of its own, and that nothing but blocks is released."""
         return RELEASED
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse all samplers: a block mixes the rounds in which a record might be drawn."""
-        if body.sampler.kind == "none":
+        if self.node.sampler.kind == "none":
             return []
         message = (
-            f"a tree is analysed without sampling, not with {body.sampler.kind} sampling: its blocks add up rounds in which a "
-            "record may or may not have been drawn, and no bound is implemented for that. Write `kind: none` with the "
+            f"a tree is analysed without sampling, not with {self.node.sampler.kind} sampling: its blocks add up rounds in which "
+            "a record may or may not have been drawn, and no bound is implemented for that. Write `kind: none` with the "
             "participations that the order allows, or take banded-square-root or blt, which are analysed with sampling"
         )
-        return [document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed="none")]
+        return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
 
-    def build(self, document: Document, body: Body) -> Strategy:
+    def build(self) -> Strategy:
         """Build the matrix; with `normalize` a leaf that is in L nodes has entries 1/√L."""
-        matrix, n = _matrix(body), rounds_of(body)
+        matrix, n = self.matrix, rounds_of(self.node)
         every = min(matrix.restart_every or n, n)
         return _tree(n, every, matrix.estimation == "efficient", normalize=matrix.normalize)
 
@@ -68,24 +66,19 @@ class TreePlan(MatrixPlan):
             "√((2^{a+1} + 1)/(3(2^{a+1} − 1)))·w_t + Σ_j (2^{j+1} − 1)/(2^{a+1} − 1)·e_j(t−2^j); one e of each j is kept"
         )
 
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Keep the tree, whose nodes within the first rounds are those of the shorter run, and scale the noise instead."""
         assert built.tree is not None
-        section: dict[str, Any] = {"kind": "tree", "estimation": _matrix(body).estimation, "normalize": False}
+        section: dict[str, Any] = {"kind": "tree", "estimation": self.matrix.estimation, "normalize": False}
         if built.tree.restart_every < rounds:
             section["restart_every"] = built.tree.restart_every
-        sigma = cut_noise(number(body.noise.multiplier), built.tree.scale)
+        sigma = cut_noise(number(self.node.noise.multiplier), built.tree.scale)
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
 
-    def normal_form(self, body: Body, built: Strategy) -> dict[str, Any]:
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return after how many rounds the tree begins again: at most those of the run."""
-        every = _matrix(body).restart_every or built.iterations
-        return {"kind": "tree", "every": str(every), "normalised": normalised(body)}
-
-
-def _matrix(body: Body) -> Tree:
-    assert isinstance(body.matrix, Tree)
-    return body.matrix
+        every = self.matrix.restart_every or built.iterations
+        return {"kind": "tree", "every": str(every), "normalised": normalised(self.node)}
 
 
 @lru_cache(maxsize=16)
@@ -95,6 +88,3 @@ def _tree(iterations: int, every: int, efficient: bool, *, normalize: bool) -> S
     root = math.sqrt(every.bit_length())
     tree = BlockTree(iterations, every, efficient, 1.0 / root if normalize else 1.0)
     return Strategy(iterations, None, None, tree_error(tree), tree.scale * root, normalization=tree.scale, tree=tree)
-
-
-PLAN = TreePlan()

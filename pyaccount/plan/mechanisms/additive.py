@@ -21,13 +21,11 @@ from pyaccount.document.mechanisms import DiscreteGaussian, DiscreteLaplace, Gau
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.plan.common import number
-from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
+from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.profiles import DiscreteGaussianProfile, DiscreteLaplaceProfile, GaussianProfile, LaplaceProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.reading.fields import Solve
 
@@ -105,23 +103,20 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
         )
 
 
-class OnLatticePlan:
+class OnLatticePlan(MechanismPlan[Mechanism]):
     """What discrete noises share: refusals of groups whose change has too many steps, or whose scale is out of range."""
 
-    @staticmethod
-    def lattice_refusals(
-        document: Document, body: Body, steps: int, field: str, in_steps: tuple[float, tuple[float, float]]
-    ) -> list[Problem]:
+    def lattice_refusals(self, steps: int, field: str, in_steps: tuple[float, tuple[float, float]]) -> list[Problem]:
         """Return the problems; `in_steps` is the scale in steps, and the range in which it is implemented."""
         problems = []
-        group = document.privacy.group_size
+        group = self.asked.privacy.group_size
         if group != "solve" and number(group) * steps not in SHIFT:
             message = (
                 f"a group of {group} records changes a number by {number(group) * steps:_} steps; at most {int(SHIFT.maximum):_} "
                 "are implemented"
             )
             problems.append(
-                document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")
+                self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")
             )
         size, (least, most) = in_steps
         if not least <= size <= most:
@@ -133,11 +128,11 @@ class OnLatticePlan:
                     else "Give more noise"
                 )
             )
-            problems.append(document.problem("no-valid-bound", body.at("mechanism", field), message))
+            problems.append(self.asked.problem("no-valid-bound", self.node.at("mechanism", field), message))
         return problems
 
 
-class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
+class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
     """Discrete Laplace noise against its shift by a whole number of steps; d + 1 losses (d − 2j)/b."""
 
     def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
@@ -163,14 +158,14 @@ class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
             ),
         )
 
-    def own_refusals(self, document: Document, body: Body, mechanism: DiscreteLaplace) -> list[Problem]:
+    def own_refusals(self, mechanism: DiscreteLaplace) -> list[Problem]:
         """Refuse scales and groups out of the range of the core."""
         # A scale that is searched for is one of the range.
         size = LAPLACE_STEPS[0] if mechanism.scale == "solve" else mechanism.in_steps(mechanism.scale)
-        return self.lattice_refusals(document, body, mechanism.shift(), "scale", (size, LAPLACE_STEPS))
+        return self.lattice_refusals(mechanism.shift(), "scale", (size, LAPLACE_STEPS))
 
 
-class DiscreteGaussianPlan(MechanismPlan[DiscreteGaussian], OnLatticePlan):
+class DiscreteGaussianPlan(OnLatticePlan[DiscreteGaussian]):
     """Discrete Gaussian noise against its shift by a whole number of steps."""
 
     def released(self, mechanism: DiscreteGaussian, group: int) -> Released:
@@ -195,7 +190,7 @@ class DiscreteGaussianPlan(MechanismPlan[DiscreteGaussian], OnLatticePlan):
             ),
         )
 
-    def own_refusals(self, document: Document, body: Body, mechanism: DiscreteGaussian) -> list[Problem]:
+    def own_refusals(self, mechanism: DiscreteGaussian) -> list[Problem]:
         """Refuse scales and groups out of the range of the core."""
         size = mechanism.in_steps(mechanism.sigma)
-        return self.lattice_refusals(document, body, mechanism.shift(), "sigma", (size, (1e-2, 1e5)))
+        return self.lattice_refusals(mechanism.shift(), "sigma", (size, (1e-2, 1e5)))

@@ -1,28 +1,26 @@
 """The base class of mechanisms in the plan room: from what is known of a mechanism to rounds that compose.
 
-Each kind is a class: its dominating pair or its proven profile, what it assumes, and what it refuses. The objects have no
-state: every method gets the mechanism. `plan.units` has the theorems about runs on a sample.
+Each kind is a class: its dominating pair or its proven profile, what it assumes, and what it refuses. `plan.units` has the
+theorems about runs on a sample.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import neighbours_assumption, number
-from pyaccount.plan.noises.base import NoisePlan
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, repeated
+from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.profiles import ProfileKind, Rounds
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import Draw, Release
     from pyaccount.errors import Problem
 
 Mechanism = TypeVar("Mechanism", bound=MechanismKind)
@@ -72,10 +70,10 @@ class MechanismWords:
     several: str | None = None
 
 
-class MechanismPlan(NoisePlan, Generic[Mechanism]):
-    """What the plan room needs to know about a mechanism beyond its fields."""
+class MechanismPlan(Theorem, Generic[Mechanism]):
+    """The theorem of a mechanism, alone or on a sample."""
 
-    sums_have_error: ClassVar[bool] = False
+    node: Release
 
     @abstractmethod
     def released(self, mechanism: Mechanism, group: int) -> Released:
@@ -85,71 +83,67 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
     def described(self, mechanism: Mechanism) -> MechanismWords:
         """Return the theorem in words, for one record."""
 
-    def own_refusals(self, document: Document, body: Body, mechanism: Mechanism) -> list[Problem]:
+    def own_refusals(self, mechanism: Mechanism) -> list[Problem]:
         """Explain what the theorem does not cover; empty if it covers the body."""
         return []
 
-    def one_run(self, document: Document, body: Body) -> Released:
+    def one_run(self) -> Released:
         """Return what one run of a body's mechanism reveals about what the document protects."""
-        return self.released(self._of(body), number(document.privacy.group_size))
+        return self.released(self._of(), number(self.asked.privacy.group_size))
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis of the runs as rounds that compose."""
-        return Analysis(self.words, self.bounds, refusals=self.refusals)
-
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the theorem, with sampling and the number of runs."""
-        text, group = self.described(self._of(body)), document.privacy.group_size
-        drawn = body.sampler.kind == "poisson"
-        unit = "clients" if body.draws_groups else "records"
-        remark = text.several if text.several is not None and body.count > 1 and not drawn else text.remark
+        text, group = self.described(self._of()), self.asked.privacy.group_size
+        draw = self.node.draw
+        remark = text.several if text.several is not None and self.node.count > 1 and draw is None else text.remark
         if group != 1:
             grouped = f"For a group of {'k' if group == 'solve' else group} records the mechanism is that of the group."
             remark = grouped if remark is None else f"{remark} {grouped}"
-        if drawn and document.privacy.adjacency == "replace-one" and not body.draws_groups:
+        if draw is not None and self.asked.privacy.adjacency == "replace-one" and not draw.clients:
             remark = SHOWN if remark is None else f"{remark} {SHOWN}"
         return Reduction(
-            path=body.path,
-            subject=f"{text.subject}, on a Poisson sample of the {unit}" if drawn else text.subject,
-            theorem=f"{text.theorem}, sampled" if drawn else text.theorem,
-            source=f"{text.source}; {sampling_source(document, body)}" if drawn else text.source,
-            pair=f"{text.pair}; drawn with probability {shortest(body.sampling_probability())}" if drawn else text.pair,
-            rounds=str(body.count),
+            path=self.node.path,
+            subject=f"{text.subject}, on a Poisson sample of the {draw.units}" if draw else text.subject,
+            theorem=f"{text.theorem}, sampled" if draw else text.theorem,
+            source=f"{text.source}; {sampling_source(self)}" if draw else text.source,
+            pair=f"{text.pair}; drawn with probability {shortest(draw.probability)}" if draw else text.pair,
+            rounds=str(self.node.count),
             tight=text.lower_end is None,
             remark=remark,
             assumptions=(
-                neighbours_assumption(document.privacy),
+                neighbours_assumption(self.asked.privacy),
                 *text.assumptions,
                 FRESH,
-                *(sampling_assumptions(document, body, removal=self._of(body).for_any_data()) if drawn else ()),
+                *(sampling_assumptions(self, removal=self._of().for_any_data()) if draw else ()),
             ),
             lower_end=text.lower_end,
         )
 
-    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+    def bounds(self) -> DirectedBounds:
         """Return the rounds of all runs."""
-        run = self.one_run(document, body).bounds()
-        return sampled(run, document, body) if body.sampler.kind == "poisson" else repeated(run, body.count)
+        run = self.one_run().bounds()
+        return repeated(run, self.node.count) if self.node.draw is None else sampled(run, self)
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse engines that draw samples, and sampling of what is not covered."""
-        mechanism, problems = self._of(body), []
-        if document.accounting.method == "monte-carlo" and len(document.bodies) == 1:
+        mechanism, problems = self._of(), []
+        if self.asked.accounting.method == "monte-carlo" and len(self.asked.phases) == 1:
             message = "a mechanism is composed, not sampled: leave method out"
             problems.append(
-                document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
+                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
             )
-        if body.sampler.kind == "poisson":
-            problems += sampling_refusals(document, body, removal=self._of(body).for_any_data())
-        return [*problems, *self.own_refusals(document, body, mechanism)]
+        if self.node.draw is not None:
+            problems += sampling_refusals(self, removal=mechanism.for_any_data())
+        return [*problems, *self.own_refusals(mechanism)]
 
-    def public(self, document: Document, body: Body) -> DirectedBounds:
+    def sample_refusals(self, draw: Draw) -> list[Problem]:
+        """Refuse what the mechanism would refuse of a sample of its own: what it reveals of records that are not drawn."""
+        own = self.node.at("sampler", "kind")
+        return [problem for problem in self.on(replace(self.node, draw=draw)).refusals() if problem.path == own]
+
+    def public(self) -> DirectedBounds:
         """Return the rounds of all runs on all records."""
-        return repeated(self.one_run(document, body).bounds(), body.count)
+        return repeated(self.one_run().bounds(), self.node.count)
 
-    def convention(self, document: Document) -> str:
-        """Return the sentence about the unit of scales, which is the same for all mechanisms."""
-        return "The scale of a mechanism is in the unit of what it releases, as its sensitivity is."
-
-    def _of(self, body: Body) -> Mechanism:
-        return cast("Mechanism", body.noise)
+    def _of(self) -> Mechanism:
+        return cast("Mechanism", self.node.mechanism)

@@ -21,8 +21,6 @@ from pyaccount.profiles import MixtureProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 #: The number of contributions that are listed in words.
@@ -66,24 +64,23 @@ class MixtureOfGaussiansPlan(MechanismPlan[MixtureOfGaussians]):
             ),
         )
 
-    def own_refusals(self, document: Document, body: Body, mechanism: MixtureOfGaussians) -> list[Problem]:
+    def own_refusals(self, mechanism: MixtureOfGaussians) -> list[Problem]:
         """Refuse groups and replaced records."""
         problems = []
-        if document.privacy.group_size != 1:
+        if self.asked.privacy.group_size != 1:
             message = (
                 "no bound is implemented for groups of records with random contributions, because the probabilities are those of "
                 "one record: describe the sampler that draws them, which says how records are drawn together"
             )
-            problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
-        if document.privacy.adjacency == "replace-one":
+            problems.append(self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        if self.asked.privacy.adjacency == "replace-one":
             message = (
                 "no bound is implemented for a record with random contributions that is replaced by another one: use add-remove "
                 "or zero-out, or describe the sampler that draws them"
             )
             problems.append(
-                document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="add-remove or zero-out")
+                self.asked.problem(
+                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="add-remove or zero-out"
+                )
             )
         return problems
-
-
-PLAN = MixtureOfGaussiansPlan()

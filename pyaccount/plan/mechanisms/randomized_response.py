@@ -21,10 +21,8 @@ from pyaccount.profiles import FiniteProfile, SubsampledProfile
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.theorem import Reduction
 
 #: The relative error of the probabilities that are computed, in units of rounding: at most 4 of them.
 ROUNDING = 1e-15
@@ -50,11 +48,12 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
         remove, add = (FiniteProfile(*pair, ROUNDING, reverse) for reverse in (False, True))
         return Released(remove, remove, count, Released(add, add, count))
 
-    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+    def bounds(self) -> DirectedBounds:
         """Return the rounds of all runs; one value of a sample is bounded for any two values."""
-        if not self._of_any_values(document, body):
-            return super().bounds(document, body)
-        mechanism, rate = self._of(body), body.sampling_probability()
+        if not self._of_any_values():
+            return super().bounds()
+        assert self.node.draw is not None
+        mechanism, rate = self._of(), self.node.draw.probability
         p = mechanism.truth_probability
         other = (1.0 - p) / (mechanism.values - 1)
         least, most = min(p, other), max(p, other)
@@ -63,19 +62,19 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
         profile = FiniteProfile((drawn, least, rest), (least, drawn, rest), ROUNDING)
         run = self.released(mechanism, 1)
         below = [SubsampledProfile(one.upper, rate, reverse) for one, reverse in ((run, False), (run.add or run, True))]
-        return enclosed((profile, profile), (below[0], below[1]), body.count)
+        return enclosed((profile, profile), (below[0], below[1]), self.node.count)
 
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the theorem, with sampling and the number of runs."""
-        usual = super().words(document, body)
-        if not self._of_any_values(document, body):
+        usual = super().words()
+        if not self._of_any_values():
             return usual
-        text = self.described(self._of(body))
+        text = self.described(self._of())
         source = f"{text.source}; on a sample: Balle, Barthe & Gaboardi 2018 (arXiv:1807.01647), Theorem 2"
         return replace(usual, source=source, remark=None, tight=False, lower_end=ANY_VALUES)
 
-    def _of_any_values(self, document: Document, body: Body) -> bool:
-        return body.sampler.kind == "poisson" and draw_may_show(document, body) and self._of(body).for_any_data()
+    def _of_any_values(self) -> bool:
+        return self.node.draw is not None and draw_may_show(self) and self._of().for_any_data()
 
     def described(self, mechanism: RandomizedResponse) -> MechanismWords:
         """Return the pair in words."""
@@ -91,37 +90,36 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
             (ONCE,) if mechanism.answers == "once" else (EACH, UNIFORM) if uniform else (EACH,),
         )
 
-    def own_refusals(self, document: Document, body: Body, mechanism: RandomizedResponse) -> list[Problem]:
+    def own_refusals(self, mechanism: RandomizedResponse) -> list[Problem]:
         """Refuse records that are added or removed if every record answers, and samples of them."""
         problems = []
         if mechanism.empty_record == "uniform" and (
-            mechanism.answers == "once" or document.privacy.adjacency != "zero-out"
+            mechanism.answers == "once" or self.asked.privacy.adjacency != "zero-out"
         ):
             message = (
                 "empty_record says how a record answers that is set to zero, which matters only under zero-out and if every "
                 "record answers: leave it out"
             )
-            path = body.at("mechanism", "empty_record")
-            problems.append(document.problem("contradiction", path, message, allowed="one-of-the-values"))
+            path = self.node.at("mechanism", "empty_record")
+            problems.append(self.asked.problem("contradiction", path, message, allowed="one-of-the-values"))
         if mechanism.answers == "once":
             return problems
-        if document.privacy.adjacency == "add-remove":
+        if self.asked.privacy.adjacency == "add-remove":
             message = (
                 "if every record answers, the number of answers reveals whether a record is present, so no ε holds under "
                 "add-remove: use replace-one, or zero-out if an empty record answers too"
             )
             problems.append(
-                document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="replace-one or zero-out")
+                self.asked.problem(
+                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="replace-one or zero-out"
+                )
             )
-        if body.sampler.kind == "poisson" and not body.draws_groups:
+        if self.node.draw is not None and not self.node.draw.clients:
             message = (
                 "if every record answers, the answers reveal which records were drawn, so sampling does not hide a record: "
                 "leave sampler out, or write answers: once if one value is computed from the sample"
             )
             problems.append(
-                document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed="no sampler")
+                self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="no sampler")
             )
         return problems
-
-
-PLAN = RandomizedResponsePlan()

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
 from pyaccount.document.mechanisms.base import Selection, rounded_up
@@ -35,8 +35,6 @@ from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProf
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 ONLY_WHICH = "Only the selected candidate is released: neither its utility nor that of another candidate."
@@ -74,16 +72,15 @@ class SelectionPlan(MechanismPlan[Mechanism]):
             )
         return (sensitivity, CANDIDATES, ONLY_WHICH)
 
-    def own_refusals(self, document: Document, body: Body, mechanism: Mechanism) -> list[Problem]:
+    def own_refusals(self, mechanism: Mechanism) -> list[Problem]:
         """Refuse monotone utilities if a record is replaced, which removes one and adds another."""
-        assert isinstance(mechanism, Selection)
-        if not mechanism.monotone or document.privacy.adjacency != "replace-one":
+        if not cast("Selection", mechanism).monotone or self.asked.privacy.adjacency != "replace-one":
             return []
         message = (
             "utilities are not monotone if a record is replaced: the one that leaves may decrease a utility and the new one "
             "increase another: leave monotone out"
         )
-        return [document.problem("no-valid-bound", body.at("mechanism", "monotone"), message, allowed="false")]
+        return [self.asked.problem("no-valid-bound", self.node.at("mechanism", "monotone"), message, allowed="false")]
 
 
 class ExponentialPlan(SelectionPlan[Exponential]):

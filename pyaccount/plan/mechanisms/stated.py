@@ -52,10 +52,9 @@ from pyaccount.profiles import GaussianProfile, GuaranteesProfile, ProfileKind, 
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.protection import Case
+    from pyaccount.plan.theorem import Reduction
 
 #: The orders at which a divergence ξ + aρ is used: 16 for each doubling of a − 1.
 ORDERS = tuple(1.0 + 2.0 ** (k / 16.0) for k in range(-16 * 8, 16 * 16 + 1))
@@ -123,15 +122,15 @@ class StatedPlan(MechanismPlan[Stated]):
         profile = profile_of_steps(points, group)
         return Released(GuaranteesProfile(profile.above), GuaranteesProfile(profile.below))
 
-    def one_run(self, document: Document, body: Body) -> Released:
+    def one_run(self) -> Released:
         """Return the profile of the guarantee; if it is for another adjacency, that of as many steps as a neighbour is away."""
-        mechanism, group = self._of(body), number(document.privacy.group_size)
-        return self.released(mechanism, mechanism.steps(document.privacy.adjacency) * group)
+        mechanism, group = self._of(), number(self.asked.privacy.group_size)
+        return self.released(mechanism, mechanism.steps(self.asked.privacy.adjacency) * group)
 
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the theorem, with those about groups, and from another adjacency, if they are used."""
-        reduction, mechanism = super().words(document, body), self._of(body)
-        steps, group = mechanism.steps(document.privacy.adjacency), document.privacy.group_size
+        reduction, mechanism = super().words(), self._of()
+        steps, group = mechanism.steps(self.asked.privacy.adjacency), self.asked.privacy.group_size
         if steps == 1 and group == 1:
             return reduction
         if mechanism.way() in ("epsilon", "guarantees"):
@@ -196,17 +195,17 @@ class StatedPlan(MechanismPlan[Stated]):
             remark="The bound is attained by the worst mechanism with this guarantee; the one that is run may be more private.",
         )
 
-    def own_refusals(self, document: Document, body: Body, mechanism: Stated) -> list[Problem]:
+    def own_refusals(self, mechanism: Stated) -> list[Problem]:
         """Refuse groups, and other adjacencies, for which the stated guarantee has no rule."""
-        if (problem := _adjacency_refusal(document, body, mechanism)) is not None:
+        if (problem := _adjacency_refusal(self, mechanism)) is not None:
             return [problem]
-        if document.privacy.group_size == 1 or not _of_single_steps(mechanism):
+        if self.asked.privacy.group_size == 1 or not _of_single_steps(mechanism):
             return []
         message = (
             "Rényi divergences of single orders, ξ, and a δ beside ρ say nothing about groups of records; state rho, mu or "
             f"epsilon instead: {GROUP_LEMMA}"
         )
-        return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+        return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
 def _of_single_steps(mechanism: Stated) -> bool:
@@ -221,30 +220,30 @@ def _assumptions(mechanism: Stated) -> tuple[str, ...]:
     return (known, SELF_CONTAINED, *fails, *((VERIFIED,) if mechanism.verified else ()))
 
 
-def _adjacency_refusal(document: Document, body: Body, mechanism: Stated) -> Problem | None:
+def _adjacency_refusal(case: Case, mechanism: Stated) -> Problem | None:
     """Refuse a guarantee for another adjacency for which there is no rule; None if there is one, or none is needed."""
-    wanted = document.privacy.adjacency
+    wanted = case.asked.privacy.adjacency
     if mechanism.steps(wanted) == 1:
         return None
-    path, slug = body.at("mechanism", "adjacency"), "no-valid-bound"
+    path, slug = case.node.at("mechanism", "adjacency"), "no-valid-bound"
     if wanted != "replace-one":
         message = (
             f"no bound is implemented for {wanted} from a guarantee under {mechanism.adjacency}: neither implies the other; "
             f"state a guarantee under {wanted}, or protect records under replace-one, which is two steps of the stated guarantee"
         )
-        return document.problem(slug, path, message, allowed=wanted)
+        return case.asked.problem(slug, path, message, allowed=wanted)
     if _of_single_steps(mechanism):
         message = (
             f"no bound is implemented for replaced records from Rényi divergences of single orders, ξ, or a δ beside ρ, under "
             f"{mechanism.adjacency}: two steps have no rule for them; state rho, mu, epsilon or guarantees instead"
         )
-        return document.problem(slug, path, message, allowed=wanted)
-    if body.sampler.kind == "poisson" or len(body.path) > 2:
+        return case.asked.problem(slug, path, message, allowed=wanted)
+    if case.node.draw is not None or len(case.node.path) > 2:
         message = (
             f"no bound is implemented for replaced records from a guarantee under {mechanism.adjacency} on a sample, or inside "
             "of other phases; state a guarantee under replace-one"
         )
-        return document.problem(slug, path, message, allowed=wanted)
+        return case.asked.problem(slug, path, message, allowed=wanted)
     return None
 
 
@@ -258,6 +257,3 @@ def _points(mechanism: Stated) -> list[tuple[float, float]]:
 def _times(group: int, stated: float) -> float:
     """Return the product of a stated number, taken as its decimal, and the size of a group, rounded up."""
     return rounded_up(group * Fraction(repr(stated)))
-
-
-PLAN = StatedPlan()

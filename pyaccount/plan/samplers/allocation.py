@@ -19,7 +19,7 @@ from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.profiles import AllocationProfile, GaussianProfile, ProfileKind, SeveralOfProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.plan.protection import Protection
 
 #: Values of ‖m‖²/σ² in ascending order, each with the number of rounds that have it.
 Squares = tuple[tuple[float, int], ...]
@@ -77,7 +77,7 @@ def graded(squares: Squares, *, upper: bool) -> Squares:
     return tuple(sorted(counts.items()))
 
 
-def allocation(document: Document, squares: Squares, count: int, *, below: Squares | None = None) -> DirectedBounds:
+def allocation(asked: Protection, squares: Squares, count: int, *, below: Squares | None = None) -> DirectedBounds:
     """Return the bounds of `count` independent allocations, each to one of the rounds that `squares` describes.
 
     `squares` has the values of ‖m‖²/σ² and their numbers of rounds. If these are not known exactly, `squares` must be
@@ -85,7 +85,7 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
     """
     above, below = graded(squares, upper=True), graded(squares if below is None else below, upper=False)
     largest, least = above[-1][0], below[0][0]
-    negligible = _negligible(document)
+    negligible = _negligible(asked)
     reach = _reach(negligible)
     if least < LEAST_SQUARE or 0.5 * largest + reach * math.sqrt(largest) >= MOST_LOSS:
         # The upper bound takes the chosen round as known. The lower bound takes the sum of all outputs, which any chosen round
@@ -93,7 +93,7 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
         known = GaussianProfile(math.sqrt(largest) * (1.0 + ROUNDING), 1.0)
         summed = GaussianProfile(math.sqrt(least / sum(count for _, count in below)) * (1.0 - ROUNDING), 1.0)
         return _enclosed((known, known), (summed, summed), count)
-    tolerance = document.accounting.tolerance or TOLERANCE
+    tolerance = asked.accounting.tolerance or TOLERANCE
     spacing = (0.5 * tolerance / GAP / (1.0 + largest / 4.0)) ** 0.5
     most = MOST_NODES if len(above) <= 2 else 2.0 * MOST_NODES / len(above)
     spacing = max(spacing, (math.sqrt(largest) + 2.0 * reach) * math.sqrt(largest / least) / most)
@@ -115,14 +115,14 @@ def _enclosed(
 
 
 def several(
-    document: Document, square: float, rounds: int, participations: int
+    asked: Protection, square: float, rounds: int, participations: int
 ) -> tuple[ProfileKind, ProfileKind] | None:
     """Return a lower bound for one allocation of `participations` out of `rounds` rounds, as profiles (remove, add).
 
     It is for two data sets, with contributions of 1 by the record. Returns None if the core makes no law for them. The
     nodes are as far apart as allowed: the upper bound is not from these data sets, and is farther away than that.
     """
-    negligible = _negligible(document)
+    negligible = _negligible(asked)
     # The value for all participations together.
     total = participations * square
     if (
@@ -137,9 +137,9 @@ def several(
     return remove, add
 
 
-def _negligible(document: Document) -> float:
+def _negligible(asked: Protection) -> float:
     """Return the mass below which masses are not resolved."""
-    delta = document.privacy.delta
+    delta = asked.privacy.delta
     return LEAST if delta == "solve" else max(LEAST, min(FLOOR, RESOLVED * number(delta)))
 
 

@@ -10,66 +10,64 @@ from pyaccount.plan.samplers import poisson
 from pyaccount.plan.samplers.renewal import Renewal
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.protection import RunCase
+    from pyaccount.plan.theorem import Theorem
 
 
-class BMinSepPlan(Renewal):
+class BMinSepPlan(Renewal[BMinSep]):
     """b-min-sep sampling of single records."""
 
     has_derivatives: ClassVar[bool] = True
 
-    def start(self, body: Body) -> str:
+    def start(self) -> str:
         """Return the start that the document gives."""
-        assert isinstance(body.sampler, BMinSep)
-        return body.sampler.start
+        return self.sampler.start
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis of the whole run, or that of Poisson sampling if the rounds are independent."""
-        samples = document.accounting.method == "monte-carlo" or body.truncation() is not None
-        if not samples and body.separation() == 1 and _independent(document, body):
-            return poisson.ANOTHER
-        return super().analysis(document, body)
+    def theorem(self) -> Theorem:
+        """Return the theorem of the whole run, or that of Poisson sampling if the rounds are independent."""
+        samples = self.asked.accounting.method == "monte-carlo" or self.node.truncation() is not None
+        if not samples and self.node.separation() == 1 and _independent(self):
+            return poisson.SameAsPoisson(self.asked, self.node, self)
+        return super().theorem()
 
-    def has_moments(self, body: Body) -> bool:
+    def has_moments(self) -> bool:
         """Whether moments are computed: only if columns do not overlap."""
-        return body.matrix.banded
+        return self.node.matrix.banded
 
-    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def truncation_refusals(self) -> list[Problem]:
         """Refuse matrices whose columns overlap, which the recursion for truncated batches does not cover."""
-        if body.matrix.banded:
+        if self.node.matrix.banded:
             return []
         message = (
             "with truncated batches the recursion needs a banded Toeplitz matrix, whose columns do not overlap; balls in bins "
             "is analysed with any matrix"
         )
         allowed = "a banded matrix, or the sampler balls-in-bins"
-        return [document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed)]
+        return [self.asked.problem("no-valid-bound", self.node.at("matrix", "kind"), message, allowed=allowed)]
 
-    def composed_neighbour(self, document: Document, body: Body) -> dict[str, Any] | None:
-        """Return the document with cyclic Poisson sampling of the same separation, if columns do not overlap."""
-        if not body.matrix.banded:
+    def composed_neighbour(self) -> dict[str, Any] | None:
+        """Return cyclic Poisson sampling of the same separation, if columns do not overlap."""
+        if not self.node.matrix.banded:
             return None
-        return document.to_mapping() | {
-            "sampler": {"kind": "cyclic-poisson", "partitions": body.separation()},
-            "training": {"participation_rate": body.participation_rate(), "iterations": body.training.iterations},
+        return {
+            "sampler": {"kind": "cyclic-poisson", "partitions": self.node.separation()},
+            "training": {
+                "participation_rate": self.node.participation_rate(),
+                "iterations": self.node.training.iterations,
+            },
             "accounting": {},
         }
 
-    def largest_rate(self, body: Body) -> float:
+    def largest_rate(self) -> float:
         """Return the largest rate of a round; with a cold start that is the rate of the first round."""
-        return body.sampling_probability() if self.start(body) == "cold" else super().largest_rate(body)
+        return self.node.sampling_probability() if self.start() == "cold" else super().largest_rate()
 
 
-def _independent(document: Document, body: Body) -> bool:
+def _independent(case: RunCase) -> bool:
     """Whether the matrix is the identity, by its kind or because its only band is 1."""
-    if body.matrix.kind == "identity":
+    if case.node.matrix.kind == "identity":
         return True
-    if body.training.iterations == "solve" or getattr(body.matrix, "bands", None) != 1:
+    if case.node.training.iterations == "solve" or getattr(case.node.matrix, "bands", None) != 1:
         return False
-    return strategy(document, body).coefficients == (1.0,)
-
-
-PLAN = BMinSepPlan()
+    return strategy(case).coefficients == (1.0,)

@@ -13,139 +13,103 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
+from pyaccount.document.samplers import BallsInBins
 from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, is_narrow
-from pyaccount.plan.samplers.base import Differentiable, Worst, each_round
+from pyaccount.plan.samplers.base import Differentiable, InPlace, Worst, each_round
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.plan.theorem import Theorem
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.samplers.allocation import Squares
     from pyaccount.plan.samplers.base import Vector
+    from pyaccount.plan.theorem import Reduction
 
 #: Nanoseconds that a sample takes on one core for each pair of bins, and the least that a sample takes.
 BINS_COST, LEAST_COST = 0.3, 200.0
 
 
-class BallsInBinsPlan(WholeRun):
+class BallsInBinsPlan(WholeRun[BallsInBins]):
     """Balls in bins: each record has one bin for the whole run."""
 
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True
 
-    def subject(self, body: Body) -> str:
+    def subject(self) -> str:
         """Return the usual name of the sampler."""
         return "balls in bins"
 
-    def stacks(self, body: Body) -> bool:
+    def stacks(self) -> bool:
         """Whether no batch is truncated, so that only products of modes matter."""
-        return body.truncation() is None
+        return self.node.truncation() is None
 
-    def law(self, body: Body) -> str:
+    def law(self) -> str:
         """Return the law of x, which is uniform over the bins."""
-        return f"x = the rounds of one of {body.bins()} bins, each with probability 1/{body.bins()}"
+        return f"x = the rounds of one of {self.node.bins()} bins, each with probability 1/{self.node.bins()}"
 
-    def source(self, body: Body) -> str:
+    def source(self) -> str:
         """Return the paper that analyses the sampler."""
         return "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
 
-    def sampling(self, body: Body) -> str:
+    def sampling(self) -> str:
         """Return the assumption that bins are drawn once for each run."""
         return (
-            f"Every record is put in one of {body.bins()} bins uniformly at random, independently of the others, "
-            f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {body.bins()}."
+            f"Every record is put in one of {self.node.bins()} bins uniformly at random, independently of the others, "
+            f"{'once' if self.node.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod "
+            f"{self.node.bins()}."
         )
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis: without samples if no two bins move the same coordinate and no samples are requested."""
+    def theorem(self) -> Theorem:
+        """Return the theorem: without samples if no two bins move the same coordinate and no samples are requested."""
         if (
-            document.accounting.method != "monte-carlo"
-            and document.privacy.adjacency != "replace-one"
-            and body.truncation() is None
-            and "solve" not in (body.training.iterations, body.training.expected_batch_size)
-            and self.orthogonal(document, body)
+            self.asked.accounting.method != "monte-carlo"
+            and self.asked.privacy.adjacency != "replace-one"
+            and self.node.truncation() is None
+            and "solve" not in (self.node.training.iterations, self.node.training.expected_batch_size)
+            and self.orthogonal()
         ):
-            return Analysis(self.allocated_words, self.allocated, refusals=self.allocated_refusals)
-        return super().analysis(document, body)
+            return AllocatedBins(self.asked, self.node, self)
+        return super().theorem()
 
-    def orthogonal(self, document: Document, body: Body) -> bool:
+    def orthogonal(self) -> bool:
         """Whether the modes of the bins are orthogonal, and their law is as narrow as one from samples would be."""
-        count = body.bins()
-        if not disjoint_modes(document, body, count):
+        count = self.node.bins()
+        if not disjoint_modes(self, count):
             return False
         # While σ is the blank, how much the other releases add is unknown: both analyses are valid.
-        further = 0.0 if body.noise.multiplier == "solve" else each_round(body)
-        squares = strategy(document, body).mode_squares(count, upper=True, each_round=further)
-        return is_narrow(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
+        further = 0.0 if self.node.noise.multiplier == "solve" else each_round(self.node)
+        squares = strategy(self).mode_squares(count, upper=True, each_round=further)
+        return is_narrow(squares, self.asked.accounting.tolerance or SAMPLED_TOLERANCE)
 
-    def allocated_words(self, document: Document, body: Body) -> Reduction:
-        """Return the theorem: an allocation to one of the bins, whose shifts depend on how often they have a turn."""
-        sigma = value_or_symbol(body.noise.multiplier, "σ")
-        mode, turns = "m_t = Σ_e C e_{eT+t}, orthogonal, the mode of bin t", "E_t the turns of bin t"
-        independent = strategy(document, body).independent
-        return replace(
-            self.words(document, body),
-            theorem="mixture over the bins, whose rounds are none of another's",
-            source=f"{self.source(body)}. {RATIO}",
-            pair=f"(1/T) Σ_t N({'√E_t' if independent else '‖m_t‖'} e_t, {sigma}²I) against N(0, {sigma}²I), "
-            f"{turns if independent else mode} of T = {body.bins()}",
-        )
-
-    def allocated(self, document: Document, body: Body) -> DirectedBounds:
-        """Return one allocation for each run."""
-        sigma, built = number(body.noise.multiplier), strategy(document, body)
-
-        def squares(*, upper: bool) -> Squares:
-            return tuple(
-                (square / (sigma * sigma), count)
-                for square, count in built.mode_squares(body.bins(), upper=upper, each_round=each_round(body))
-            )
-
-        return allocation(document, squares(upper=True), body.count, below=squares(upper=False))
-
-    def allocated_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Refuse groups of records, and blanks on which the rounds depend."""
-        problems = self.unit_refusals(document, body)
-        blank = document.blank
-        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
-            problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-        return problems
-
-    def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
+    def truncated_assumptions(self, usual: tuple[str, ...]) -> tuple[str, ...]:
         """Return the assumptions; the records that are kept of a bin are chosen once."""
-        limit = body.truncation()
+        limit = self.node.truncation()
         cut = (
             f"Of a bin with more than {limit} records {limit} are kept, chosen uniformly at random once, the same ones whenever "
             "its turn comes; smaller batches may be padded with empty records."
         )
         return truncated.sized(usual, cut)
 
-    def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
-    ) -> SampledMechanism:
+    def untruncated(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
         """Return the mechanism, given by the Gram matrix of the modes in units of σ²."""
-        built, count = strategy(document, body), body.bins()
-        gram, _ = built.bin_gram(count, each_round(body))
+        built, count = strategy(self), self.node.bins()
+        gram, _ = built.bin_gram(count, each_round(self.node))
         # The terms of an inner product, by which its rounding is bounded; other releases add a row for each round.
-        terms = built.iterations if not body.noise.also else 2 * built.iterations
+        terms = built.iterations if not self.node.noise.also else 2 * built.iterations
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), terms)
         )
         return SampledMechanism(recipe, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
 
-    def differentiable(self, document: Document, body: Body) -> Differentiable:
+    def differentiable(self) -> Differentiable:
         """Return the derivatives by the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
 
         C is Toeplitz, so m_t is m_0 moved down by t rows, and m_0 has Σ_e c_{j−eT} in row j. dδ = Σ_st D_st dΓ_st with
@@ -155,7 +119,7 @@ class BallsInBinsPlan(WholeRun):
 
         from pyaccount.strategies import sums
 
-        n, count = number(body.training.iterations), body.bins()
+        n, count = number(self.node.training.iterations), self.node.bins()
 
         def modes(c: Vector) -> Vector:
             first = np.zeros(n)
@@ -184,34 +148,71 @@ class BallsInBinsPlan(WholeRun):
             lambda c, sigma: _core.Sampled.bins((sums.gram(modes(c)) / (sigma * sigma)).ravel().tolist(), n), slopes
         )
 
-    def displaced(self, body: Body, limit: int) -> float:
+    def displaced(self, limit: int) -> float:
         """Return the bound for the record's own bin, which is drawn once."""
-        assert body.training.dataset_size is not None
-        rate = self.largest_rate(body) * (1.0 + truncated.ROUNDING)
-        return rarely.upper_tail(body.training.dataset_size - 1, rate, limit)
+        assert self.node.training.dataset_size is not None
+        rate = self.largest_rate() * (1.0 + truncated.ROUNDING)
+        return rarely.upper_tail(self.node.training.dataset_size - 1, rate, limit)
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return the case in which the bin of a record is known."""
-        turns = -(-number(body.training.iterations) // body.bins())
+        turns = -(-number(self.node.training.iterations) // self.node.bins())
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
 
         def norm() -> float:
-            built, count = strategy(document, body), body.bins()
-            if disjoint_modes(document, body, count):
+            built, count = strategy(self), self.node.bins()
+            if disjoint_modes(self, count):
                 # The same maximum, without vectors as long as the run.
-                squares = built.mode_squares(count, upper=True, each_round=each_round(body))
+                squares = built.mode_squares(count, upper=True, each_round=each_round(self.node))
                 return math.sqrt(max(square for square, _ in squares)) * (1.0 + built.slack)
-            return built.bin_gram(count, each_round(body))[1]
+            return built.bin_gram(count, each_round(self.node))[1]
 
-        return Worst(words, norm, body.count)
+        return Worst(words, norm, self.node.count)
 
-    def shortest_run(self, body: Body, rounds: int) -> int:
+    def shortest_run(self, rounds: int) -> int:
         """Return enough rounds that every bin has had its turn."""
-        return max(rounds, body.bins())
+        return max(rounds, self.node.bins())
 
-    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+    def cut(self, rounds: int) -> dict[str, Any]:
         """Return the number of bins, which may otherwise follow from the rate."""
-        return {"bins": body.bins()}
+        return {"bins": self.node.bins()}
 
 
-PLAN = BallsInBinsPlan()
+class AllocatedBins(InPlace[BallsInBins]):
+    """One allocation to the bins for each run, whose modes are orthogonal."""
+
+    inner: BallsInBinsPlan
+
+    def words(self) -> Reduction:
+        """Return the theorem: an allocation to one of the bins, whose shifts depend on how often they have a turn."""
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        mode, turns = "m_t = Σ_e C e_{eT+t}, orthogonal, the mode of bin t", "E_t the turns of bin t"
+        independent = strategy(self).independent
+        return replace(
+            self.inner.words(),
+            theorem="mixture over the bins, whose rounds are none of another's",
+            source=f"{self.inner.source()}. {RATIO}",
+            pair=f"(1/T) Σ_t N({'√E_t' if independent else '‖m_t‖'} e_t, {sigma}²I) against N(0, {sigma}²I), "
+            f"{turns if independent else mode} of T = {self.node.bins()}",
+        )
+
+    def bounds(self) -> DirectedBounds:
+        """Return one allocation for each run."""
+        sigma, built = number(self.node.noise.multiplier), strategy(self)
+
+        def squares(*, upper: bool) -> Squares:
+            return tuple(
+                (square / (sigma * sigma), count)
+                for square, count in built.mode_squares(self.node.bins(), upper=upper, each_round=each_round(self.node))
+            )
+
+        return allocation(self.asked, squares(upper=True), self.node.count, below=squares(upper=False))
+
+    def refusals(self) -> list[Problem]:
+        """Refuse groups of records, and blanks on which the rounds depend."""
+        problems = self.inner.unit_refusals()
+        blank = self.asked.blank
+        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
+            message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
+            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+        return problems

@@ -2,19 +2,24 @@
 
 Each kind is a class of its own module: which theorem analyses it and what that refuses, the worst participations of a
 record if nothing about them is secret, and how a shorter run is written. The fields and their joint meaning are in the
-document room. The objects have no state: every method gets a document or a body.
+document room.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from pyaccount.document.releases import beside
-from pyaccount.plan.common import number
+from pyaccount.document.releases import beside, effective
+from pyaccount.document.samplers import SamplerKind
+from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.protection import RunCase
+from pyaccount.plan.rounds import enclosed
+from pyaccount.plan.theorem import Around, Theorem
+from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount import _core
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.plan.sampled import SampledMechanism
 
     Vector = NDArray[np.float64]
 
@@ -54,8 +59,9 @@ class Differentiable:
         )
 
 
+Sampler = TypeVar("Sampler", bound=SamplerKind)
+
 #: The worst participations of a record, in words that several samplers share.
-EVERY_ROUND = "every record in every round"
 PUBLIC = "public participations, as bad as they can be"
 
 
@@ -78,8 +84,13 @@ class DrawnBatch:
     drawn: str
 
 
-class SamplerPlan(ABC):
-    """What the plan room needs to know about a sampler beyond its fields."""
+class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
+    """The theorem of a training run with Gaussian noise, for a sampler; and what else follows from how it draws."""
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler of the run."""
+        return cast("Sampler", self.node.sampler)
 
     #: Whether its rounds are analysed one by one; under a matrix they would depend on one another.
     round_by_round: ClassVar[bool] = False
@@ -95,43 +106,68 @@ class SamplerPlan(ABC):
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
 
-    def fixed_draws(self, body: Body) -> DrawnBatch | None:
+    def fixed_draws(self) -> DrawnBatch | None:
         """Return the law of a batch if it has a fixed number of draws, else None."""
         return None
 
-    @abstractmethod
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the theorem for a body with this sampler."""
+    def theorem(self) -> Theorem:
+        """Return the theorem that is used: this one, or another one in its place."""
+        return self
 
-    def stacks(self, body: Body) -> bool:
+    def stacks(self) -> bool:
         """Whether other releases of a batch are analysed beside a matrix: the analysis then reads `each_round` itself."""
         return False
 
-    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def truncation_refusals(self) -> list[Problem]:
         """Explain why no analysis covers truncated batches, if the reason is specific to this sampler."""
         return []
 
-    def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def matrix_refusals(self) -> list[Problem]:
         """Refuse settings that no matrix allows, beyond the refusal of rounds that are analysed one by one."""
         return []
 
-    def schedule_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def schedule_refusals(self) -> list[Problem]:
         """Refuse settings that no schedule allows, beyond those that every sampler refuses (`plan.scheduled`)."""
         return []
 
     @abstractmethod
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return the worst participations. With a fixed number of draws a record is counted once in a round."""
 
-    def has_moments(self, body: Body) -> bool:
+    def worst_of_all(self) -> Worst:
+        """Return the worst participations, also if batches are truncated.
+
+        A record that survives then takes the place of another one, or of none if it is empty and not drawn. The sum moves by up
+        to 2.
+        """
+        found = self.worst()
+        if self.node.truncation() is None:
+            return found
+        return Worst(f"{found.words}, in another one's place", lambda: 2.0 * found.norm(), found.count)
+
+    def worst_words(self) -> str:
+        """Describe the worst participations."""
+        return self.worst_of_all().words
+
+    def public(self) -> DirectedBounds:
+        """Return one Gaussian mechanism for each release of the worst participation pattern.
+
+        Its sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows.
+        """
+        participation = self.worst_of_all()
+        sensitivity = float(number(self.asked.privacy.group_size) * moves(self.asked)) * participation.norm()
+        upper, lower = (GaussianProfile(sensitivity, multiplier) for multiplier in multipliers(self.node))
+        return enclosed((upper, upper), (lower, lower), participation.count)
+
+    def has_moments(self) -> bool:
         """Whether a chain of replicas computes moments of the likelihood ratio of the whole run."""
         return False
 
-    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
+    def differentiable(self) -> Differentiable | None:
         """Return how δ depends on the coefficients of a banded Toeplitz matrix; None if that is not known."""
         return None
 
-    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+    def spaced_pattern(self) -> tuple[int, int] | None:
         """Return (least distance, number) of participations if δ depends on a matrix only through a largest ‖Cx‖.
 
         The maximum is over the patterns x of that distance and number. Then σ is proportional to it, and no derivative
@@ -139,69 +175,103 @@ class SamplerPlan(ABC):
         """
         return None
 
-    def composed_neighbour(self, document: Document, body: Body) -> dict[str, Any] | None:
-        """Return a similar document whose rounds compose, so that its σ can be found quickly; None if none is known.
+    def composed_neighbour(self) -> dict[str, Any] | None:
+        """Return sections of a similar document whose rounds compose, so that its σ is found quickly; None if none is known.
 
         Searches start from its σ. No result depends on how similar it is.
         """
         return None
 
-    def unsteered(self, body: Body) -> str:
-        """Explain why there is no `differentiable` for a body."""
-        if not body.matrix.banded:
+    def unsteered(self) -> str:
+        """Explain why there is no `differentiable` for a run."""
+        if not self.node.matrix.banded:
             return "if a record's columns overlap, derivatives of δ are implemented only for balls-in-bins"
         return "no derivatives of δ are implemented for this sampler, or for how its records are attributed"
 
-    def rounds_at_a_time(self, body: Body) -> int:
+    def rounds_at_a_time(self) -> int:
         """Return the number of which the number of iterations must be a multiple."""
         return 1
 
-    def shortest_run(self, body: Body, rounds: int) -> int:
+    def shortest_run(self, rounds: int) -> int:
         """Return the least number of rounds, at least `rounds`, for which a document can be written."""
-        step = self.rounds_at_a_time(body)
+        step = self.rounds_at_a_time()
         return -(-rounds // step) * step
 
-    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+    def cut(self, rounds: int) -> dict[str, Any]:
         """Return the fields for the first rounds of a run whose values otherwise follow from the whole run."""
         return {}
 
-    def largest_rate(self, body: Body) -> float:
+    def largest_rate(self) -> float:
         """Return the largest probability, over the rounds, that a record is in the batch."""
-        return body.sampler.participation_rate(body)
+        return self.node.sampler.participation_rate(self.node)
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the largest possible batch, for documents that solve for the batch size."""
-        records = body.training.dataset_size
+        records = self.node.training.dataset_size
         assert records is not None  # the document's rules require it for this blank
         return records
 
-    def distinct_records(self, body: Body) -> float | None:
+    def distinct_records(self) -> float | None:
         """Return the expected number of distinct records in a batch; None if the data set's size is unknown."""
-        return body.expected_batch_size()
+        return self.node.expected_batch_size()
 
 
-def each_round(body: Body) -> float:
+class InPlace(RunCase, Around, Generic[Sampler]):
+    """Another theorem in place of that of a sampler's class, which is `inner`; public participations are those of the class."""
+
+    sampled: ClassVar[bool] = False
+    alike: ClassVar[bool] = False
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler of the run."""
+        return cast("Sampler", self.node.sampler)
+
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds to compose."""
+        return Theorem.bounds(self)
+
+    def mechanism(self) -> SampledMechanism:
+        """Return the mechanism of one run that is analysed by sampling."""
+        return Theorem.mechanism(self)
+
+    def refusals(self) -> list[Problem]:
+        """Return nothing: what the class refuses is about its own theorem."""
+        return []
+
+
+def multipliers(run: TrainingRun) -> tuple[float, float]:
+    """Return the effective multiplier of a run whose noise is known: a lower and an upper bound on it.
+
+    With a matrix it is that of the main release, and the others are in the sensitivity.
+    """
+    if run.matrix.kind != "identity":
+        return (number(run.noise.multiplier),) * 2
+    return effective([number(run.noise.multiplier), *(release.multiplier for release in run.noise.also)])
+
+
+def each_round(run: TrainingRun) -> float:
     """Return what other releases beside a matrix add for each participation, in units of σ²; see `document.releases.beside`.
 
     It is 0 without a matrix, since the effective multiplier then has all releases, and without other releases. σ must be
     known otherwise.
     """
-    further = [release.multiplier for release in body.noise.also]
-    return beside(number(body.noise.multiplier), further) if further and body.matrix.kind != "identity" else 0.0
+    further = [release.multiplier for release in run.noise.also]
+    return beside(number(run.noise.multiplier), further) if further and run.matrix.kind != "identity" else 0.0
 
 
-def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
+def moved(case: RunCase, apart: int, most: int, records: int = 1) -> float:
     """Return an upper bound on the largest ‖Cx‖, times `records`.
 
     The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once. With a matrix and
     other releases beside, it is the norm of all releases stacked, in units of the main one's noise.
     """
-    built = strategy(document, body)
-    return records * built.sensitivity(apart, most, each_round(body))[0] * (1.0 + built.slack)
+    built = strategy(case)
+    return records * built.sensitivity(apart, most, each_round(case.node))[0] * (1.0 + built.slack)
 
 
-def public_participation(document: Document, body: Body, records: int = 1) -> Worst:
+def public_participation(case: RunCase, records: int = 1) -> Worst:
     """Return the worst case if all records of a user take part together, in every round in which any may be drawn."""
     words = PUBLIC if records == 1 else f"{PUBLIC}: all {records} records of a user at once"
-    apart = body.sampler.separation(body) or 1
-    return Worst(words, lambda: moved(document, body, apart, number(body.training.iterations), records), body.count)
+    apart = case.node.sampler.separation(case.node) or 1
+    return Worst(words, lambda: moved(case, apart, number(case.node.training.iterations), records), case.node.count)

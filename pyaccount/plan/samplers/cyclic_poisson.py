@@ -31,102 +31,17 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Differentiable, Worst, each_round, public_participation
+from pyaccount.plan.samplers.base import Differentiable, InPlace, Worst, each_round, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, ProfileKind, Rounds
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-
-
-def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem for fixed parts: the composition for a record of the first part."""
-    two_sided = document.privacy.adjacency == "replace-one"
-    blank = body.training.expected_batch_size == "solve"
-    b = body.separation() or 1
-    p = "p" if blank else repr(body.sampling_probability())
-    sigma = value_or_symbol(body.noise.multiplier, "σ")
-    turns = "⌈n/b⌉" if body.training.iterations == "solve" else str(-(-body.training.iterations // b))
-    runs = "" if body.count == 1 else f"{body.count} × "
-    other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
-    return Reduction(
-        path=body.path,
-        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_plan(body).text(body)}",
-        theorem="composition over the rounds of the first part, whose columns do not overlap",
-        source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
-        pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
-        rounds=f"{runs}{turns}",
-        tight=True,
-        remark=None,
-        assumptions=(
-            *basic_assumptions(document.privacy, body),
-            f"The data set is cut into {b} parts beforehand, by a rule under which a record's part does not depend on the other "
-            "records or on contents; the parts need not be secret.",
-            f"Iteration i draws from part i mod {b}, every record of it independently with probability {p}.",
-            SECRET,
-            NORMALISATION,
-        ),
-    )
-
-
-def refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse what the analysis of fixed parts does not cover."""
-    problems = group_refusals(document, body)
-    if not body.matrix.banded:
-        problems.append(
-            document.problem(
-                "no-valid-bound",
-                body.at("matrix", "kind"),
-                "cyclic Poisson sampling is analysed only with a banded Toeplitz matrix; for another matrix use balls-in-bins",
-                allowed=BANDED,
-            )
-        )
-    if body.training.iterations == "solve" and body.matrix.kind != "identity":
-        problems.append(
-            document.problem("no-valid-bound", body.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS)
-        )
-    return problems
-
-
-def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
-    n, b = number(body.training.iterations), body.separation() or 1
-    p, sigma = body.sampling_probability(), number(body.noise.multiplier)
-    two_sided = document.privacy.adjacency == "replace-one"
-    built = strategy(document, body)
-    assert built.coefficients is not None
-    turns = -(-n // b)
-    # The last column starts in this round; it is the only one that the end of the run can cut off.
-    last = (turns - 1) * b
-    reach = min(len(built.coefficients), n - last)
-    further = each_round(body)
-    full = math.sqrt(math.fsum((*(c * c for c in built.coefficients), further)))
-    cut = math.sqrt(math.fsum((*(c * c for c in built.coefficients[:reach]), further)))
-    norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
-    # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
-    slack = 0.0 if built.coefficients == (1.0,) and further == 0.0 else built.slack
-    directed: DirectedBounds = {}
-    for direction in DIRECTIONS:
-        reverse = direction == "add" and not two_sided
-        upper, lower = (
-            tuple(
-                Rounds(
-                    _part(p, sigma / (norm * (1.0 + side)), two_sided=two_sided, reverse=reverse), body.count * count
-                )
-                for norm, count in norms.items()
-                if count > 0
-            )
-            for side in (slack, -slack)
-        )
-        directed[direction] = Bounds(upper, lower)
-    return directed
 
 
 def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> ProfileKind:
@@ -135,42 +50,126 @@ def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> ProfileK
     return PoissonProfile(1, p, sigma, two_sided, reverse)
 
 
-#: The analysis of fixed parts, which may be known.
-ANALYSIS = Analysis(words, bounds, refusals=refusals)
+class FixedParts(InPlace[CyclicPoisson]):
+    """The rounds of the first part, if parts are fixed and may be known."""
+
+    def words(self) -> Reduction:
+        """Return the theorem for fixed parts: the composition for a record of the first part."""
+        two_sided = self.asked.privacy.adjacency == "replace-one"
+        blank = self.node.training.expected_batch_size == "solve"
+        b = self.node.separation() or 1
+        p = "p" if blank else repr(self.node.sampling_probability())
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        turns = "⌈n/b⌉" if self.node.training.iterations == "solve" else str(-(-self.node.training.iterations // b))
+        runs = "" if self.node.count == 1 else f"{self.node.count} × "
+        other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
+        return Reduction(
+            path=self.node.path,
+            subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_plan(self).text()}",
+            theorem="composition over the rounds of the first part, whose columns do not overlap",
+            source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
+            pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
+            rounds=f"{runs}{turns}",
+            tight=True,
+            remark=None,
+            assumptions=(
+                *basic_assumptions(self.asked.privacy, self.node),
+                f"The data set is cut into {b} parts beforehand, by a rule under which a record's part does not depend on the "
+                "other records or on contents; the parts need not be secret.",
+                f"Iteration i draws from part i mod {b}, every record of it independently with probability {p}.",
+                SECRET,
+                NORMALISATION,
+            ),
+        )
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what the analysis of fixed parts does not cover."""
+        problems = group_refusals(self)
+        if not self.node.matrix.banded:
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound",
+                    self.node.at("matrix", "kind"),
+                    "cyclic Poisson sampling is analysed only with a banded Toeplitz matrix; for another matrix use "
+                    "balls-in-bins",
+                    allowed=BANDED,
+                )
+            )
+        if self.node.training.iterations == "solve" and self.node.matrix.kind != "identity":
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound", self.node.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS
+                )
+            )
+        return problems
+
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
+        n, b = number(self.node.training.iterations), self.node.separation() or 1
+        p, sigma = self.node.sampling_probability(), number(self.node.noise.multiplier)
+        two_sided = self.asked.privacy.adjacency == "replace-one"
+        built = strategy(self)
+        assert built.coefficients is not None
+        turns = -(-n // b)
+        # The last column starts in this round; it is the only one that the end of the run can cut off.
+        last = (turns - 1) * b
+        reach = min(len(built.coefficients), n - last)
+        further = each_round(self.node)
+        full = math.sqrt(math.fsum((*(c * c for c in built.coefficients), further)))
+        cut = math.sqrt(math.fsum((*(c * c for c in built.coefficients[:reach]), further)))
+        norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
+        # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
+        slack = 0.0 if built.coefficients == (1.0,) and further == 0.0 else built.slack
+        directed: DirectedBounds = {}
+        for direction in DIRECTIONS:
+            reverse = direction == "add" and not two_sided
+            upper, lower = (
+                tuple(
+                    Rounds(
+                        _part(p, sigma / (norm * (1.0 + side)), two_sided=two_sided, reverse=reverse),
+                        self.node.count * count,
+                    )
+                    for norm, count in norms.items()
+                    if count > 0
+                )
+                for side in (slack, -slack)
+            )
+            directed[direction] = Bounds(upper, lower)
+        return directed
 
 
-class CyclicPoissonPlan(WholeRun):
+class CyclicPoissonPlan(WholeRun[CyclicPoisson]):
     """Cyclic Poisson sampling: composed if the parts are fixed; sampled on the whole run if they are secret."""
 
     has_derivatives: ClassVar[bool] = True
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis for how records are put in parts."""
-        return super().analysis(document, body) if _sampler(body).phase == "random" else ANALYSIS
+    def theorem(self) -> Theorem:
+        """Return the theorem for how records are put in parts."""
+        return super().theorem() if self.sampler.phase == "random" else FixedParts(self.asked, self.node, self)
 
-    def stacks(self, body: Body) -> bool:
+    def stacks(self) -> bool:
         """Whether the parts are fixed, so that only the norms of columns matter."""
-        return _sampler(body).phase != "random"
+        return self.sampler.phase != "random"
 
-    def subject(self, body: Body) -> str:
+    def subject(self) -> str:
         """Return the name of sampling from random parts."""
         return "cyclic Poisson sampling from random secret parts"
 
-    def law(self, body: Body) -> str:
+    def law(self) -> str:
         """Return the law for random parts: a phase, and a random subset of its rounds."""
-        b, p = body.separation() or 1, body.sampling_probability()
+        b, p = self.node.separation() or 1, self.node.sampling_probability()
         return f"x = a phase φ of {b}, each with probability 1/{b}, and of the rounds φ, φ + {b}, … each with probability {p!r}"
 
-    def source(self, body: Body) -> str:
+    def source(self) -> str:
         """Return the source of the proof, which is that of b-min-sep sampling."""
         return (
             "the mixture over patterns, as for b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338, Section 4); attained by "
             "gradients 1"
         )
 
-    def sampling(self, body: Body) -> str:
+    def sampling(self) -> str:
         """Return the assumption that records are put in parts independently."""
-        b, p = body.separation() or 1, body.sampling_probability()
+        b, p = self.node.separation() or 1, self.node.sampling_probability()
         return (
             f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
             "parts are secret and not used for another run. "
@@ -178,78 +177,70 @@ class CyclicPoissonPlan(WholeRun):
             "size do not satisfy this: their records are not independent."
         )
 
-    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def own_refusals(self) -> list[Problem]:
         """Refuse a matrix whose columns may overlap, and parts that never have a turn."""
         problems = []
-        if not body.matrix.banded:
+        if not self.node.matrix.banded:
             message = (
-                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; for another matrix use "
+                f"the analysis of {self.node.sampler.kind} sampling needs a banded Toeplitz matrix; for another matrix use "
                 "b-min-sep or balls-in-bins"
             )
             allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
-            problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
-        parts, iterations = body.separation() or 1, body.training.iterations
+            problems.append(
+                self.asked.problem("no-valid-bound", self.node.at("matrix", "kind"), message, allowed=allowed)
+            )
+        parts, iterations = self.node.separation() or 1, self.node.training.iterations
         if iterations != "solve" and parts > iterations:
             message = f"there are {parts} random parts, but only {iterations} iterations: some parts never have a turn"
-            field = "partitions" if _sampler(body).partitions is not None else "kind"
+            field = "partitions" if self.sampler.partitions is not None else "kind"
             allowed = f"at most {iterations} parts"
-            problems.append(document.problem("contradiction", body.at("sampler", field), message, allowed=allowed))
+            problems.append(
+                self.asked.problem("contradiction", self.node.at("sampler", field), message, allowed=allowed)
+            )
         return problems
 
-    def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
-    ) -> SampledMechanism:
+    def untruncated(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
         """Return the mechanism: the recursion, averaged over the phases."""
-        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
-        recipe: Recipe[_core.Sampled] = Recipe(
-            "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
-        )
+        n, b, p = number(self.node.training.iterations), self.node.separation() or 1, self.node.sampling_probability()
+        recipe: Recipe[_core.Sampled] = Recipe("Sampled.phases", (tuple(scaled_coefficients(self, sigma)), n, b, p))
         return SampledMechanism(recipe, directions, n, STEP_COST * n, p)
 
-    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
+    def differentiable(self) -> Differentiable | None:
         """Return the derivatives by the coefficients if the phase is random, else None."""
-        if _sampler(body).phase != "random":
+        if self.sampler.phase != "random":
             return None
-        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
+        n, b, p = number(self.node.training.iterations), self.node.separation() or 1, self.node.sampling_probability()
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
-    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+    def spaced_pattern(self) -> tuple[int, int] | None:
         """Return a single participation if parts are fixed: δ of the first part depends on the norm of whole columns.
 
         The last column may be cut off by the end of the run; the search does not use that.
         """
-        fixed = _sampler(body).phase != "random" and body.matrix.banded
-        return (body.separation() or 1, 1) if fixed else None
+        fixed = self.sampler.phase != "random" and self.node.matrix.banded
+        return (self.node.separation() or 1, 1) if fixed else None
 
-    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def truncation_refusals(self) -> list[Problem]:
         """Refuse truncation, because the document does not give the sizes of the parts."""
         message = (
             "how often a part's batches are truncated depends on the sizes of the parts, which the document does not give; "
             "use b-min-sep sampling with the same separation"
         )
-        path, allowed = body.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
-        return [document.problem("no-valid-bound", path, message, allowed=allowed)]
+        path, allowed = self.node.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
+        return [self.asked.problem("no-valid-bound", path, message, allowed=allowed)]
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return the case in which a record takes part whenever its part has its turn."""
-        return public_participation(document, body)
+        return public_participation(self)
 
-    def shortest_run(self, body: Body, rounds: int) -> int:
+    def shortest_run(self, rounds: int) -> int:
         """Return enough rounds that every random part has had its turn."""
-        return max(rounds, body.separation() or 1) if _sampler(body).phase == "random" else rounds
+        return max(rounds, self.node.separation() or 1) if self.sampler.phase == "random" else rounds
 
-    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+    def cut(self, rounds: int) -> dict[str, Any]:
         """Return the number of parts, which may otherwise follow from the bands of the whole run's matrix."""
-        return {"partitions": body.separation()}
+        return {"partitions": self.node.separation()}
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the size of a part: a batch comes from one of the parts."""
-        return super().largest_batch(document, body) // (body.separation() or 1)
-
-
-def _sampler(body: Body) -> CyclicPoisson:
-    assert isinstance(body.sampler, CyclicPoisson)
-    return body.sampler
-
-
-PLAN = CyclicPoissonPlan()
+        return super().largest_batch() // (self.node.separation() or 1)

@@ -15,97 +15,16 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
-from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, each_round, moved
+from pyaccount.plan.samplers.base import SamplerPlan, Worst, each_round, moved
+from pyaccount.plan.theorem import EVERY_ROUND, Reduction
 from pyaccount.profiles import GaussianProfile
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
-
-
-def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem: the sensitivity is k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one).
-
-    With C = I and m rounds it is k√m.
-    """
-    if body.matrix.kind != "identity":
-        return _with_matrix(document, body)
-    privacy = document.privacy
-    factor = moves(document)
-    k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
-    per_round = k if factor == 1 else f"2·{k}"
-    m = "m" if body.training.iterations == "solve" else str(body.participations())
-    return Reduction(
-        path=body.path,
-        subject="no sampling",
-        theorem="composition of Gaussian mechanisms",
-        source="Dong, Roth & Su 2022, Corollary 3.3; attained when the records of the group share their rounds",
-        pair=f"N({per_round}·√{m}, {sigma}²) against N(0, {sigma}²)",
-        rounds=m if body.count == 1 else f"{body.count} × {m}",
-        tight=True,
-        remark=None,
-        assumptions=_assumptions(document, body, m),
-    )
-
-
-def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
-    group, noise = moves(document) * number(document.privacy.group_size), number(body.noise.multiplier)
-    if body.matrix.kind == "identity":
-        part = GaussianProfile(float(group), noise)
-        return tight(part, part, body.count * body.participations())
-    built = strategy(document, body)
-    above, below = built.sensitivity(_separation_of(body), body.participations(), each_round(body))
-    upper = GaussianProfile(group * above * (1.0 + built.slack), noise)
-    lower = GaussianProfile(group * below * (1.0 - built.slack), noise)
-    return enclosed((upper, upper), (lower, lower), body.count)
-
-
-def refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse to solve for the number of iterations with a matrix, whose size would be unknown."""
-    if body.matrix.kind == "identity" or body.training.iterations != "solve":
-        return []
-    path = body.at("training", "iterations")
-    return [document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)]
-
-
-ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
-
-
-def _with_matrix(document: Document, body: Body) -> Reduction:
-    privacy = document.privacy
-    factor, m = moves(document), body.participations()
-    # While σ is the blank, the other releases are a term of the formula.
-    open_ = bool(body.noise.also) and body.noise.multiplier == "solve"
-    above, below = strategy(document, body).sensitivity(_separation_of(body), m, 0.0 if open_ else each_round(body))
-    sensitivity = f"√({up(above)}² + {m}·Σ(σ/σ_i)²)" if open_ else up(above)
-    attained = above == below
-    k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
-    return Reduction(
-        path=body.path,
-        subject=f"no sampling, {matrix_plan(body).text(body)}",
-        theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
-        source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(document, body), attained)}",
-        pair=f"N({'' if factor == 1 else '2·'}{k}·{sensitivity}, {sigma}²) against N(0, {sigma}²)",
-        rounds=str(body.count),
-        tight=attained,
-        remark=None
-        if attained
-        else f"The sensitivity is an upper bound; the worst rounds found reach {down(below)}, which gives the lower end.",
-        assumptions=tuple(
-            matrix_plan(body).noise(document, body) if text == MATRIX_NOISE else text
-            for text in _assumptions(document, body, str(m))
-        ),
-        lower_end=None
-        if attained
-        else "two data sets: the group contributes 1, or what it is changed to, in the worst rounds found, and nobody else "
-        "contributes. All rounds.",
-    )
 
 
 def _how(built: Strategy, attained: bool) -> str:
@@ -122,18 +41,14 @@ def _how(built: Strategy, attained: bool) -> str:
     return "Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
 
 
-def _separation_of(body: Body) -> int:
-    """Return the least distance between two participations, for a body without sampling."""
-    return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
+def _separation_of(run: TrainingRun) -> int:
+    """Return the least distance between two participations, for a run without sampling."""
+    return run.sampler.least_distance
 
 
-def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
-    return (*basic_assumptions(document.privacy, body), *order_assumptions(body, m))
-
-
-def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
+def order_assumptions(run: TrainingRun, m: str) -> tuple[str, ...]:
     """Return the assumptions on the order: it is fixed beforehand, with at most m participations of a record."""
-    apart = _separation_of(body)
+    apart = _separation_of(run)
     return (
         "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
         "the other records when a record is added, removed or replaced.",
@@ -142,7 +57,7 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
     )
 
 
-class DeterministicPlan(SamplerPlan):
+class DeterministicPlan(SamplerPlan[Deterministic]):
     """No sampling, so that the worst case with public participations is the run itself."""
 
     independent_rounds: ClassVar[bool] = True
@@ -150,51 +65,125 @@ class DeterministicPlan(SamplerPlan):
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis as one Gaussian mechanism."""
-        return ANALYSIS
+    @property
+    def gaussian(self) -> bool:
+        """Return True: the run is one Gaussian mechanism."""
+        return True
 
-    def stacks(self, body: Body) -> bool:
+    def words(self) -> Reduction:
+        """Return the theorem: the sensitivity is k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one).
+
+        With C = I and m rounds it is k√m.
+        """
+        if self.node.matrix.kind != "identity":
+            return self._with_matrix()
+        privacy = self.asked.privacy
+        factor = moves(self.asked)
+        k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(self.node.noise.multiplier, "σ")
+        per_round = k if factor == 1 else f"2·{k}"
+        m = "m" if self.node.training.iterations == "solve" else str(self.node.participations())
+        return Reduction(
+            path=self.node.path,
+            subject="no sampling",
+            theorem="composition of Gaussian mechanisms",
+            source="Dong, Roth & Su 2022, Corollary 3.3; attained when the records of the group share their rounds",
+            pair=f"N({per_round}·√{m}, {sigma}²) against N(0, {sigma}²)",
+            rounds=m if self.node.count == 1 else f"{self.node.count} × {m}",
+            tight=True,
+            remark=None,
+            assumptions=self._assumptions(m),
+        )
+
+    def _with_matrix(self) -> Reduction:
+        privacy = self.asked.privacy
+        factor, m = moves(self.asked), self.node.participations()
+        # While σ is the blank, the other releases are a term of the formula.
+        open_ = bool(self.node.noise.also) and self.node.noise.multiplier == "solve"
+        above, below = strategy(self).sensitivity(_separation_of(self.node), m, 0.0 if open_ else each_round(self.node))
+        sensitivity = f"√({up(above)}² + {m}·Σ(σ/σ_i)²)" if open_ else up(above)
+        attained = above == below
+        k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(self.node.noise.multiplier, "σ")
+        return Reduction(
+            path=self.node.path,
+            subject=f"no sampling, {matrix_plan(self).text()}",
+            theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
+            source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(self), attained)}",
+            pair=f"N({'' if factor == 1 else '2·'}{k}·{sensitivity}, {sigma}²) against N(0, {sigma}²)",
+            rounds=str(self.node.count),
+            tight=attained,
+            remark=None
+            if attained
+            else f"The sensitivity is an upper bound; the worst rounds found reach {down(below)}, which gives the lower end.",
+            assumptions=tuple(
+                matrix_plan(self).noise() if text == MATRIX_NOISE else text for text in self._assumptions(str(m))
+            ),
+            lower_end=None
+            if attained
+            else "two data sets: the group contributes 1, or what it is changed to, in the worst rounds found, and nobody else "
+            "contributes. All rounds.",
+        )
+
+    def _assumptions(self, m: str) -> tuple[str, ...]:
+        return (*basic_assumptions(self.asked.privacy, self.node), *order_assumptions(self.node, m))
+
+    def bounds(self) -> DirectedBounds:
+        """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
+        group, noise = moves(self.asked) * number(self.asked.privacy.group_size), number(self.node.noise.multiplier)
+        if self.node.matrix.kind == "identity":
+            part = GaussianProfile(float(group), noise)
+            return tight(part, part, self.node.count * self.node.participations())
+        built = strategy(self)
+        above, below = built.sensitivity(_separation_of(self.node), self.node.participations(), each_round(self.node))
+        upper = GaussianProfile(group * above * (1.0 + built.slack), noise)
+        lower = GaussianProfile(group * below * (1.0 - built.slack), noise)
+        return enclosed((upper, upper), (lower, lower), self.node.count)
+
+    def refusals(self) -> list[Problem]:
+        """Refuse to solve for the number of iterations with a matrix, whose size would be unknown."""
+        if self.node.matrix.kind == "identity" or self.node.training.iterations != "solve":
+            return []
+        path = self.node.at("training", "iterations")
+        return [self.asked.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)]
+
+    def stacks(self) -> bool:
         """Return True: the sensitivity is that of all releases stacked."""
         return True
 
-    def schedule_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def schedule_refusals(self) -> list[Problem]:
         """Refuse a distance of participations: the worst rounds would then depend on the order of the schedule."""
-        if _separation_of(body) == 1:
+        if _separation_of(self.node) == 1:
             return []
         message = (
             "which rounds with a distance are the worst is not computed for a schedule of noise: leave min_separation out, and "
             "state max_participations; the rounds with the least noise then count"
         )
         return [
-            document.problem("no-valid-bound", body.at("sampler", "min_separation"), message, allowed="no distance")
+            self.asked.problem(
+                "no-valid-bound", self.node.at("sampler", "min_separation"), message, allowed="no distance"
+            )
         ]
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return the case in which a record takes part as often and at as short distances as the order allows."""
-        most, apart = body.participations(), _separation_of(body)
-        if body.matrix.kind == "identity":
-            return Worst(_in_order(body), lambda: 1.0, body.count * most)
-        return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
+        most, apart = self.node.participations(), _separation_of(self.node)
+        if self.node.matrix.kind == "identity":
+            return Worst(_in_order(self.node), lambda: 1.0, self.node.count * most)
+        return Worst(_in_order(self.node), lambda: moved(self, apart, most), self.node.count)
 
-    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+    def spaced_pattern(self) -> tuple[int, int] | None:
         """Return the least distance and largest number of participations, which is all that is known of the order."""
-        return _separation_of(body), body.participations()
+        return _separation_of(self.node), self.node.participations()
 
-    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+    def cut(self, rounds: int) -> dict[str, Any]:
         """Return a number of participations that is at most the number of rounds."""
-        assert isinstance(body.sampler, Deterministic)
-        most = body.sampler.max_participations
+        most = self.sampler.max_participations
         return {} if most is None else {"max_participations": min(most, rounds)}
 
 
-def _in_order(body: Body) -> str:
+def _in_order(run: TrainingRun) -> str:
     """Return how often a record takes part, in words."""
-    most, apart = body.participations(), _separation_of(body)
-    if most == number(body.training.iterations):
+    most, apart = run.participations(), _separation_of(run)
+    if most == number(run.training.iterations):
         return f"{EVERY_ROUND}, without sampling"
     distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""
     return f"each record in at most {most} {'round' if most == 1 else 'rounds'}{distance}, without sampling"
-
-
-PLAN = DeterministicPlan()

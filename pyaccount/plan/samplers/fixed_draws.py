@@ -14,14 +14,12 @@ from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
-from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
+from pyaccount.plan.samplers.base import DrawnBatch, Sampler, SamplerPlan, Worst
+from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import CopiesProfile, DisplacedProfile, OpposedProfile, ProfileKind
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
 
 
@@ -40,7 +38,7 @@ LEAST_SIZE = (
 )
 
 
-class FixedDrawsPlan(SamplerPlan):
+class FixedDrawsPlan(SamplerPlan[Sampler]):
     """A sampler that is analysed by the law of how often a record is drawn; by default draws with replacement."""
 
     round_by_round: ClassVar[bool] = True
@@ -62,79 +60,73 @@ class FixedDrawsPlan(SamplerPlan):
 
     # ---- how it draws
 
-    def fixed_draws(self, body: Body) -> DrawnBatch:
+    def fixed_draws(self) -> DrawnBatch:
         """Return the law of a batch."""
-        return DrawnBatch(self.draws(body), self.called, self.symbols, self.drawn)
+        return DrawnBatch(self.draws(), self.called, self.symbols, self.drawn)
 
-    def subset(self, body: Body) -> int:
+    def subset(self) -> int:
         """Return the size of the first stage's draw; 0 for samplers with one stage."""
         return 0
 
-    def draws(self, body: Body) -> tuple[str, int, int, int]:
-        """Return how a body draws, for the core: (sampler, data set, batch, subset)."""
-        dataset = body.training.dataset_size
+    def draws(self) -> tuple[str, int, int, int]:
+        """Return how a run draws, for the core: (sampler, data set, batch, subset)."""
+        dataset = self.node.training.dataset_size
         assert dataset is not None  # the document's rules require it for these samplers
-        return self.core, dataset, body.batch_size(), self.subset(body)
+        return self.core, dataset, self.node.batch_size(), self.subset()
 
-    def exchangeable(self, body: Body) -> bool:
+    def exchangeable(self) -> bool:
         """Whether the other draws are independent of how often the group is drawn, given that number."""
         return True
 
-    def same_as(self, body: Body) -> str | None:
+    def same_as(self) -> str | None:
         """Explain why these batches are draws with replacement; None if they are not, or are called that anyway."""
         return None
 
-    def distinct_drawn(self, body: Body) -> tuple[int, Path]:
+    def distinct_drawn(self) -> tuple[int, Path]:
         """Return how many distinct records a round must draw, and the document's field that determines it."""
-        return 1, body.at("training", "dataset_size")
+        return 1, self.node.at("training", "dataset_size")
 
-    def distinct_records(self, body: Body) -> float | None:
+    def distinct_records(self) -> float | None:
         """Return N(1 − p_0), the expected number of distinct records in a batch."""
-        sampler, dataset, batch, subset = self.draws(body)
+        sampler, dataset, batch, subset = self.draws()
         counts, logs, _ = _core.copies(sampler, 1, dataset, batch, subset)
         return dataset * math.fsum(math.exp(log) for count, log in zip(counts, logs, strict=True) if count > 0)
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the maximum number of draws, which may exceed the data set: records may be drawn repeatedly."""
         return int(DRAWS.maximum)
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return that a record is in every round; it is counted once, even if it is drawn several times."""
-        return Worst("every record once in every round", lambda: 1.0, rounds(body))
+        return Worst("every record once in every round", lambda: 1.0, rounds(self.node))
 
     # ---- the theorem
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis of single rounds, for the document's adjacency."""
-        return Analysis(self.words, self.bounds, refusals=self.refusals)
-
-    def exact(self, document: Document, body: Body) -> bool:
+    def exact(self) -> bool:
         """Whether the pair is attained: for added records, if the other draws are independent of them."""
-        return document.privacy.adjacency == "add-remove" and self.exchangeable(body)
+        return self.asked.privacy.adjacency == "add-remove" and self.exchangeable()
 
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the theorem for added records, or for changed ones."""
-        if self.exact(document, body):
-            return self._tight(document, body)
-        return (
-            self._added(document, body) if document.privacy.adjacency == "add-remove" else self._changed(document, body)
-        )
+        if self.exact():
+            return self._tight()
+        return self._added() if self.asked.privacy.adjacency == "add-remove" else self._changed()
 
-    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+    def bounds(self) -> DirectedBounds:
         """Return the rounds of that theorem, and those of two concrete data sets.
 
         Raises `DocumentError` for sizes of group, data set and batch that do not fit.
         """
-        privacy = document.privacy
-        group, noise = number(privacy.group_size), number(body.noise.multiplier)
+        privacy = self.asked.privacy
+        group, noise = number(privacy.group_size), number(self.node.noise.multiplier)
         below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
-        sampler, dataset, batch, subset = self.draws(body)
-        self._check_sizes(document, body, group)
+        sampler, dataset, batch, subset = self.draws()
+        self._check_sizes(group)
         remove, add = (
             CopiesProfile(sampler, group, dataset, batch, subset, below, noise, reverse) for reverse in (False, True)
         )
-        if self.exact(document, body):
-            return tight(remove, add, rounds(body))
+        if self.exact():
+            return tight(remove, add, rounds(self.node))
         change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
         above = tuple(
             DisplacedProfile(change, sampler, group, dataset, batch, subset, noise, reverse)
@@ -144,86 +136,86 @@ class FixedDrawsPlan(SamplerPlan):
         lower: tuple[ProfileKind, ProfileKind] = (
             (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
         )
-        if self._opposed(document, body):
+        if self._opposed():
             # All other records contribute −1. In the direction add the record contributes −1 too, which attains the bound; in the
             # direction remove it contributes 1.
             lower = (OpposedProfile(dataset, batch, noise), remove)
-        return enclosed((above[0], above[1]), lower, rounds(body))
+        return enclosed((above[0], above[1]), lower, rounds(self.node))
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse groups if several records of one subset are drawn dependently."""
-        if self.exchangeable(body) or document.privacy.group_size == 1:
+        if self.exchangeable() or self.asked.privacy.group_size == 1:
             return []
         message = (
-            f"{body.sampler.kind} is analysed for single records: how often several of them are drawn from one subset is not "
-            "covered; with-replacement covers groups"
+            f"{self.node.sampler.kind} is analysed for single records: how often several of them are drawn from one subset is "
+            "not covered; with-replacement covers groups"
         )
-        return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+        return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
     # ---- its parts
 
-    def _text(self, document: Document, body: Body, template: str) -> str:
-        blank = body.training.expected_batch_size == "solve"
+    def _text(self, template: str) -> str:
+        blank = self.node.training.expected_batch_size == "solve"
         return template.format(
-            k=value_or_symbol(document.privacy.group_size, "k"),
-            n=body.training.dataset_size,
-            m="m" if blank else body.batch_size(),
-            b=self.subset(body),
+            k=value_or_symbol(self.asked.privacy.group_size, "k"),
+            n=self.node.training.dataset_size,
+            m="m" if blank else self.node.batch_size(),
+            b=self.subset(),
         )
 
-    def _reduction(  # noqa: PLR0913, PLR0917 - one argument for each part that differs between theorems
-        self, document: Document, body: Body, theorem: str, source: str, pair: str, size: str
-    ) -> Reduction:
-        exact = self.exact(document, body)
-        drawn = self._text(document, body, self.drawn)
+    def _reduction(self, theorem: str, source: str, pair: str, size: str) -> Reduction:
+        exact = self.exact()
+        drawn = self._text(self.drawn)
         return Reduction(
-            path=body.path,
+            path=self.node.path,
             subject=self.called,
             theorem=theorem,
             source=source,
             pair=pair,
-            rounds=rounds_text(body),
+            rounds=rounds_text(self.node),
             tight=exact,
-            remark=" ".join(filter(None, (DISPLACEMENT, None if exact else CONCRETE, self.same_as(body)))),
-            assumptions=(*basic_assumptions(document.privacy), drawn, size, SECRET),
-            lower_end=None if exact else self._lower_end(document, body),
+            remark=" ".join(filter(None, (DISPLACEMENT, None if exact else CONCRETE, self.same_as()))),
+            assumptions=(*basic_assumptions(self.asked.privacy), drawn, size, SECRET),
+            lower_end=None if exact else self._lower_end(),
         )
 
-    def _opposed(self, document: Document, body: Body) -> bool:
+    def _opposed(self) -> bool:
         """Whether a single record is set to zero and drawn at most once: then all other records can oppose it."""
-        single = document.privacy.adjacency == "zero-out" and document.privacy.group_size == 1
-        return single and (self.once or (body.training.expected_batch_size != "solve" and body.batch_size() == 1))
+        single = self.asked.privacy.adjacency == "zero-out" and self.asked.privacy.group_size == 1
+        return single and (
+            self.once or (self.node.training.expected_batch_size != "solve" and self.node.batch_size() == 1)
+        )
 
-    def _lower_end(self, document: Document, body: Body) -> str:
+    def _lower_end(self) -> str:
         """Describe the two data sets of the lower bound in `bounds`."""
-        if document.privacy.adjacency == "zero-out":
-            rest = "−1" if self._opposed(document, body) else "0"
+        if self.asked.privacy.adjacency == "zero-out":
+            rest = "−1" if self._opposed() else "0"
             sets = f"remove: the record contributes 1, or 0, and all others {rest}; add: the record −1, or 0, and all others −1"
         else:
             sets = "the record contributes 1, and all others −1, also whatever replaces it or is drawn in its place"
-        several = "" if document.privacy.group_size == 1 else ", each record of the group like the first"
+        several = "" if self.asked.privacy.group_size == 1 else ", each record of the group like the first"
         return f"two data sets: {sets}{several}. All rounds."
 
-    def _tight(self, document: Document, body: Body) -> Reduction:
-        sigma = value_or_symbol(body.noise.multiplier, "σ")
+    def _tight(self) -> Reduction:
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
         theorem = "dominating pair of Gaussian mixtures with doubled shifts"
-        pair = f"{self._text(document, body, f'Σ_j {self.symbols}')}·N(2j, {sigma}²) against N(0, {sigma}²)"
-        return self._reduction(document, body, theorem, self.tight_source, pair, LEAST_SIZE)
+        pair = f"{self._text(f'Σ_j {self.symbols}')}·N(2j, {sigma}²) against N(0, {sigma}²)"
+        return self._reduction(theorem, self.tight_source, pair, LEAST_SIZE)
 
-    def _added(self, document: Document, body: Body) -> Reduction:
+    def _added(self) -> Reduction:
         """Return the theorem for added records: without one its slot draws another record, as if it were replaced."""
-        sigma, p = value_or_symbol(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self._text(self.symbols)
         theorem = "advanced joint convexity with a coupling of the two batches"
         pair = (
             f"h(α′) = Σ_{{j≥1}} p_j·G_{{2j}}(1 + (α′−1)/η), p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1"
         )
-        return self._reduction(document, body, theorem, SOURCE, pair, LEAST_SIZE)
+        return self._reduction(theorem, SOURCE, pair, LEAST_SIZE)
 
-    def _changed(self, document: Document, body: Body) -> Reduction:
-        privacy = document.privacy
-        sigma, p = value_or_symbol(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+    def _changed(self) -> Reduction:
+        privacy = self.asked.privacy
+        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self._text(self.symbols)
         zeroed = privacy.adjacency == "zero-out"
-        several = self.exchangeable(body) and (not self.once or privacy.group_size != 1)
+        several = self.exchangeable() and (not self.once or privacy.group_size != 1)
         joint = (
             "remove: Σ_{j≥1} (p_j/η)·H((1−η)N(0)+ηN(2j) ‖ (1−η)N(0)+ηN(j)); add: Σ_{j≥1} p_j·G_j(1 + (α′−1)/η)"
             if zeroed
@@ -238,25 +230,25 @@ class FixedDrawsPlan(SamplerPlan):
         formula = f"{joint}; p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1" + (
             f"; or {pair}; or a blend" if several else ""
         )
-        return self._reduction(document, body, theorem, SOURCE, formula, EXACT_SIZE)
+        return self._reduction(theorem, SOURCE, formula, EXACT_SIZE)
 
-    def _check_sizes(self, document: Document, body: Body, group: int) -> None:
+    def _check_sizes(self, group: int) -> None:
         """Check that both neighbouring data sets are large enough to draw from. Raises `DocumentError` otherwise."""
-        dataset = self.draws(body)[1]
+        dataset = self.draws()[1]
         problems = []
         if group > dataset:
             message = f"the group of {group} has more records than the data set ({dataset})"
             path: Path = ("privacy", "group_size")
-            problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
-        elif document.privacy.adjacency == "add-remove":
+            problems.append(self.asked.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
+        elif self.asked.privacy.adjacency == "add-remove":
             rest = dataset - group
-            distinct, path = self.distinct_drawn(body)
+            distinct, path = self.distinct_drawn()
             if distinct > rest:
                 message = (
                     f"under add-remove the smaller of two neighbouring data sets has {rest} records, fewer than the {distinct} "
                     "distinct ones that a round draws: such a draw is impossible there; draw fewer, or use zero-out or "
                     "replace-one, under which both data sets have the same size"
                 )
-                problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
+                problems.append(self.asked.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:
             raise DocumentError(problems)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from pyaccount.document.samplers import FixedSize
 from pyaccount.plan.common import number, rounds
-from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
+from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
+from pyaccount.plan.theorem import EVERY_ROUND
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path
 
 
-class FixedSizePlan(FixedDrawsPlan):
+class FixedSizePlan(FixedDrawsPlan[FixedSize]):
     """Batches that are uniform subsets of the data set, of a fixed size."""
 
     core: ClassVar[str] = "fixed-size"
@@ -30,20 +30,17 @@ class FixedSizePlan(FixedDrawsPlan):
         "Ganesh 2024 (arXiv:2401.10294), Theorem 3.3; attained by gradients +1 and −1 (its Section 3.3)"
     )
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return that a record is in every round."""
-        return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
+        return Worst(EVERY_ROUND, lambda: 1.0, rounds(self.node))
 
-    def distinct_drawn(self, body: Body) -> tuple[int, Path]:
+    def distinct_drawn(self) -> tuple[int, Path]:
         """Return the size of the batch, whose records are all distinct, and its field."""
-        return body.batch_size(), body.at("training", "expected_batch_size")
+        return self.node.batch_size(), self.node.at("training", "expected_batch_size")
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the size of the data set; under add-remove that of the smaller of two neighbours."""
-        records, privacy = super(FixedDrawsPlan, self).largest_batch(document, body), document.privacy
+        records, privacy = super(FixedDrawsPlan, self).largest_batch(), self.asked.privacy
         if privacy.adjacency != "add-remove":
             return records
         return records - number(privacy.group_size)
-
-
-PLAN = FixedSizePlan()

@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pyaccount.document.samplers import MustOW, MustWO, MustWW
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
 
 
-class TwoStagesPlan(FixedDrawsPlan):
+Stages = TypeVar("Stages", MustOW, MustWO, MustWW)
+
+
+class TwoStagesPlan(FixedDrawsPlan[Stages]):
     """Two-stage sampling with a fresh subset for each round."""
 
     states_probability: ClassVar[bool] = False
 
-    def subset(self, body: Body) -> int:
+    def subset(self) -> int:
         """Return b, the size of the subset."""
-        return _sampler(body).subset_size
+        return self.sampler.subset_size
 
-    def same_as(self, body: Body) -> str | None:
+    def same_as(self) -> str | None:
         """Explain that one draw from a subset is a uniform draw from the data set: no stage prefers a record."""
-        if body.training.expected_batch_size != "solve" and body.batch_size() == 1:
+        if self.node.training.expected_batch_size != "solve" and self.node.batch_size() == 1:
             return "One draw from a uniformly random subset is one uniform draw from the data set: sampling with replacement."
         return None
 
-    def exchangeable(self, body: Body) -> bool:
+    def exchangeable(self) -> bool:
         """Return False, since records from one subset are dependent, unless the draws equal draws with replacement."""
-        return self.same_as(body) is not None
+        return self.same_as() is not None
 
-    def draws(self, body: Body) -> tuple[str, int, int, int]:
+    def draws(self) -> tuple[str, int, int, int]:
         """Return the law for the core; draws equal to those with replacement use that law and have its bounds."""
-        name, dataset, batch, subset = super().draws(body)
-        return (
-            (name, dataset, batch, subset) if self.same_as(body) is None else (FixedDrawsPlan.core, dataset, batch, 0)
-        )
+        name, dataset, batch, subset = super().draws()
+        return (name, dataset, batch, subset) if self.same_as() is None else (FixedDrawsPlan.core, dataset, batch, 0)
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse a subset that serves several rounds, in addition to the usual refusals."""
-        if _sampler(body).rounds_per_subset == 1:
-            return super().refusals(document, body)
+        if self.sampler.rounds_per_subset == 1:
+            return super().refusals()
         message = (
             "rounds that draw from one subset depend on one another: a record outside it is in none of them, one inside "
             "may be in all; no bound on their composition is implemented, so each round must draw a fresh subset"
         )
-        path = body.at("sampler", "rounds_per_subset")
+        path = self.node.at("sampler", "rounds_per_subset")
         return [
-            document.problem("no-valid-bound", path, message, allowed="1"),
-            *super().refusals(document, body),
+            self.asked.problem("no-valid-bound", path, message, allowed="1"),
+            *super().refusals(),
         ]
 
 
-class MustWOPlan(TwoStagesPlan):
+class MustWOPlan(TwoStagesPlan[MustWO]):
     """A subset with replacement and a batch without: the law of sampling with replacement for every subset size."""
 
     called: ClassVar[str] = "two-stage batches, with and then without replacement: the same as with replacement"
@@ -64,16 +63,16 @@ class MustWOPlan(TwoStagesPlan):
         "replacement, are the batch; a record drawn j times counts j times."
     )
 
-    def exchangeable(self, body: Body) -> bool:
+    def exchangeable(self) -> bool:
         """Return True: the slots are independent draws, whichever of them are kept."""
         return True
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the size of the subset: a batch may contain all of its draws."""
-        return self.subset(body)
+        return self.subset()
 
 
-class MustOWPlan(TwoStagesPlan):
+class MustOWPlan(TwoStagesPlan[MustOW]):
     """A subset of distinct records, and a batch with replacement, in which some of them occur several times."""
 
     core: ClassVar[str] = "must-ow"
@@ -84,20 +83,20 @@ class MustOWPlan(TwoStagesPlan):
         "uniform draws from it; a record drawn j times counts j times."
     )
 
-    def same_as(self, body: Body) -> str | None:
+    def same_as(self) -> str | None:
         """Explain that the draws are those with replacement, also if the subset is the whole data set."""
-        if self.subset(body) == body.training.dataset_size:
+        if self.subset() == self.node.training.dataset_size:
             return (
                 "The subset is the data set, so that its draws are independent and uniform: sampling with replacement."
             )
-        return super().same_as(body)
+        return super().same_as()
 
-    def distinct_drawn(self, body: Body) -> tuple[int, Path]:
+    def distinct_drawn(self) -> tuple[int, Path]:
         """Return the size of the subset, whose records are distinct, and its field."""
-        return self.subset(body), body.at("sampler", "subset_size")
+        return self.subset(), self.node.at("sampler", "subset_size")
 
 
-class MustWWPlan(TwoStagesPlan):
+class MustWWPlan(TwoStagesPlan[MustWW]):
     """A subset with replacement, and a batch with replacement from it."""
 
     core: ClassVar[str] = "must-ww"
@@ -107,11 +106,3 @@ class MustWWPlan(TwoStagesPlan):
         "For each iteration a fresh subset of {b} independent uniform draws is made, and the batch is {m} independent uniform "
         "draws from these; a record drawn j times counts j times."
     )
-
-
-def _sampler(body: Body) -> MustOW | MustWO | MustWW:
-    assert isinstance(body.sampler, MustOW | MustWO | MustWW)
-    return body.sampler
-
-
-OW, WO, WW = MustOWPlan(), MustWOPlan(), MustWWPlan()

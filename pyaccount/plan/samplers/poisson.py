@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyaccount.document.samplers import Poisson
 from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
@@ -15,17 +16,17 @@ from pyaccount.plan.common import (
     rounds_text,
     value_or_symbol,
 )
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
+from pyaccount.plan.samplers.base import InPlace, Worst
 from pyaccount.plan.samplers.renewal import Renewal
+from pyaccount.plan.theorem import EVERY_ROUND, Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, TruncatedPoissonProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
+    from pyaccount.plan.protection import RunCase
 
 
 #: How batches are drawn if a round has one draw.
@@ -33,50 +34,6 @@ DRAWN = (
     "Every record enters every batch independently with the stated probability (Poisson sampling); a shuffled or "
     "fixed-size loader does not satisfy this."
 )
-
-
-def words(document: Document, body: Body, subject: str = "Poisson sampling") -> Reduction:
-    """Return the theorem: Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or Σ_j Bin(j; k, p) N(−j, σ²) under replace-one.
-
-    With m draws in a round, k is m times as large. What one record adds to the round's sum in its m draws is what m
-    records add in one: each draw of each of them is an independent coin, and each moves the sum by at most 1. So the m
-    draws of a group of k are one draw of k·m records, to which the theorems apply, and the same gradients attain the
-    bound.
-    """
-    privacy, draws = document.privacy, body.draws_per_iteration()
-    two_sided = privacy.adjacency == "replace-one"
-    blank_rate = body.training.expected_batch_size == "solve"
-    k = value_or_symbol(
-        privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws)
-    )
-    p = "p" if blank_rate else repr(body.sampling_probability())
-    sigma = value_or_symbol(body.noise.multiplier, "σ")
-    mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
-    other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
-    return Reduction(
-        path=body.path,
-        subject=subject if draws == 1 else f"{subject}, {draws} draws in each round",
-        theorem=(
-            "dominating pair of Gaussian mixtures for groups under replacement"
-            if two_sided
-            else "dominating pair of Gaussian mixtures for groups"
-        ),
-        source=(
-            "Choquette-Choo et al. 2023, Lemma 4.6, applied to both mixtures; attained by gradients +1 and −1"
-            if two_sided
-            else "Ganesh 2024 (arXiv:2401.10294), Theorem 3.1; attained by gradients 0 and −1 (its Section 3.3)"
-        ),
-        pair=f"{mixture.format(sign='')} against {other}",
-        rounds=rounds_text(body),
-        tight=True,
-        remark=None if draws == 1 else _counted_draws(privacy.group_size, draws),
-        assumptions=(
-            *basic_assumptions(privacy),
-            *((DRAWN,) if draws == 1 else _several(body, draws)),
-            SECRET,
-            NORMALISATION,
-        ),
-    )
 
 
 def _times(symbol: str, draws: int) -> str:
@@ -91,9 +48,9 @@ def _counted_draws(group: int | str, draws: int) -> str:
     return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
 
 
-def _several(body: Body, draws: int) -> tuple[str, ...]:
+def _several(run: TrainingRun, draws: int) -> tuple[str, ...]:
     """Return the assumptions about the draws of a round, and about which of them make a batch."""
-    expected = body.expected_batch_size()
+    expected = run.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
     texts = (
         f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; every "
@@ -102,67 +59,71 @@ def _several(body: Body, draws: int) -> tuple[str, ...]:
         f"The contributions of all {draws} batches of an iteration are summed, a record's as often as it was drawn and clipped "
         "each time, and noise is added once, to that sum; nothing is released of a single batch.",
     )
-    if body.own_probabilities is not None:
+    if run.own_probabilities is not None:
         # Records with different probabilities have no common expected batch size.
         return texts
     return (*texts, f"The expected batch size is that of all {draws} batches of an iteration together{size}.")
 
 
-def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return the pair of every round."""
-    privacy = document.privacy
+def words(case: RunCase, subject: str = "Poisson sampling") -> Reduction:
+    """Return the theorem: Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or Σ_j Bin(j; k, p) N(−j, σ²) under replace-one.
+
+    With m draws in a round, k is m times as large. What one record adds to the round's sum in its m draws is what m
+    records add in one: each draw of each of them is an independent coin, and each moves the sum by at most 1. So the m
+    draws of a group of k are one draw of k·m records, to which the theorems apply, and the same gradients attain the
+    bound.
+    """
+    privacy, draws = case.asked.privacy, case.node.draws_per_iteration()
     two_sided = privacy.adjacency == "replace-one"
-    group = number(privacy.group_size) * body.draws_per_iteration()
-    rate, noise = body.sampling_probability(), number(body.noise.multiplier)
+    blank_rate = case.node.training.expected_batch_size == "solve"
+    k = value_or_symbol(
+        privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws)
+    )
+    p = "p" if blank_rate else repr(case.node.sampling_probability())
+    sigma = value_or_symbol(case.node.noise.multiplier, "σ")
+    mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
+    other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
+    return Reduction(
+        path=case.node.path,
+        subject=subject if draws == 1 else f"{subject}, {draws} draws in each round",
+        theorem=(
+            "dominating pair of Gaussian mixtures for groups under replacement"
+            if two_sided
+            else "dominating pair of Gaussian mixtures for groups"
+        ),
+        source=(
+            "Choquette-Choo et al. 2023, Lemma 4.6, applied to both mixtures; attained by gradients +1 and −1"
+            if two_sided
+            else "Ganesh 2024 (arXiv:2401.10294), Theorem 3.1; attained by gradients 0 and −1 (its Section 3.3)"
+        ),
+        pair=f"{mixture.format(sign='')} against {other}",
+        rounds=rounds_text(case.node),
+        tight=True,
+        remark=None if draws == 1 else _counted_draws(privacy.group_size, draws),
+        assumptions=(
+            *basic_assumptions(privacy),
+            *((DRAWN,) if draws == 1 else _several(case.node, draws)),
+            SECRET,
+            NORMALISATION,
+        ),
+    )
+
+
+def bounds(case: RunCase) -> DirectedBounds:
+    """Return the pair of every round."""
+    privacy = case.asked.privacy
+    two_sided = privacy.adjacency == "replace-one"
+    group = number(privacy.group_size) * case.node.draws_per_iteration()
+    rate, noise = case.node.sampling_probability(), number(case.node.noise.multiplier)
     if rate >= 1.0:
         # Every record is in every batch, so a round is a Gaussian mechanism.
         whole = GaussianProfile(2.0 * group if two_sided else float(group), noise)
-        return tight(whole, whole, rounds(body))
+        return tight(whole, whole, rounds(case.node))
     # Under replace-one the two mixtures are mirror images, so both directions have the same profile.
     remove, add = (
         PoissonProfile(group, rate, noise, two_sided, reverse=reverse and not two_sided) for reverse in (False, True)
     )
-    return tight(remove, add, rounds(body))
-
-
-def _another_words(document: Document, body: Body) -> Reduction:
-    """Return the theorem for a sampler of another name that equals Poisson sampling."""
-    return words(document, body, f"{body.sampler.kind} sampling with separation 1, which is Poisson sampling")
-
-
-def truncated_words(document: Document, body: Body) -> Reduction:
-    """Return the theorem for truncated batches: rounds that release r, the count of other records, and the sum."""
-    usual, limit = words(document, body), body.truncation()
-    return replace(
-        usual,
-        subject=f"{usual.subject}, batches truncated to {limit}",
-        theorem="composition of rounds that release the other records' count",
-        source=truncated.SOURCE,
-        pair=(
-            f"r other records: {usual.pair} if r < {limit}; else, with q = {limit}/(r + 1) times the probability, "
-            "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
-        ),
-        tight=False,
-        remark=truncated.truncation_note(body, lambda body: body.sampling_probability()),
-        assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
-        lower_end=(
-            "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
-            "sampling with the probability to be drawn and kept."
-        ),
-    )
-
-
-def _truncated_bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return the rounds given r; the lower bound is for data sets whose other records contribute nothing."""
-    assert document.privacy.adjacency == "zero-out"
-    p, sigma, limit = body.sampling_probability(), number(body.noise.multiplier), body.truncation()
-    records = body.training.dataset_size
-    assert records is not None
-    assert limit is not None
-    upper = [TruncatedPoissonProfile(records, limit, p, sigma, reverse) for reverse in (False, True)]
-    least = _kept(records, p, limit)
-    lower = [PoissonProfile(1, least, sigma, two_sided=False, reverse=reverse) for reverse in (False, True)]
-    return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(body))
+    return tight(remove, add, rounds(case.node))
 
 
 def _kept(records: int, p: float, limit: int) -> float:
@@ -185,12 +146,67 @@ TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
 #: What happens to records that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
-ANALYSIS, TRUNCATED = Analysis(words, bounds, alike=True), Analysis(truncated_words, _truncated_bounds)
-#: The analysis of a sampler of another name that equals Poisson sampling.
-ANOTHER = Analysis(_another_words, bounds, alike=True)
+
+class PoissonRounds(InPlace[Any]):
+    """Rounds of Poisson sampling, which compose."""
+
+    alike: ClassVar[bool] = True
+
+    def words(self) -> Reduction:
+        """Return the theorem of the rounds."""
+        return words(self)
+
+    def bounds(self) -> DirectedBounds:
+        """Return the pair of every round."""
+        return bounds(self)
 
 
-class PoissonPlan(Renewal):
+class SameAsPoisson(PoissonRounds):
+    """Rounds of a sampler of another name that equals Poisson sampling."""
+
+    def words(self) -> Reduction:
+        """Return the theorem, with the name of the sampler."""
+        return words(self, f"{self.node.sampler.kind} sampling with separation 1, which is Poisson sampling")
+
+
+class TruncatedPoisson(InPlace[Any]):
+    """Truncated batches: rounds that release r, the count of other records, and the sum."""
+
+    def words(self) -> Reduction:
+        """Return the theorem for truncated batches: rounds that release r, the count of other records, and the sum."""
+        usual, limit = words(self), self.node.truncation()
+        return replace(
+            usual,
+            subject=f"{usual.subject}, batches truncated to {limit}",
+            theorem="composition of rounds that release the other records' count",
+            source=truncated.SOURCE,
+            pair=(
+                f"r other records: {usual.pair} if r < {limit}; else, with q = {limit}/(r + 1) times the probability, "
+                "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
+            ),
+            tight=False,
+            remark=truncated.truncation_note(self.node, self.node.sampling_probability),
+            assumptions=truncated.assumptions(self.node, usual.assumptions, KEPT),
+            lower_end=(
+                "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
+                "sampling with the probability to be drawn and kept."
+            ),
+        )
+
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds given r; the lower bound is for data sets whose other records contribute nothing."""
+        assert self.asked.privacy.adjacency == "zero-out"
+        p, sigma, limit = self.node.sampling_probability(), number(self.node.noise.multiplier), self.node.truncation()
+        records = self.node.training.dataset_size
+        assert records is not None
+        assert limit is not None
+        upper = [TruncatedPoissonProfile(records, limit, p, sigma, reverse) for reverse in (False, True)]
+        least = _kept(records, p, limit)
+        lower = [PoissonProfile(1, least, sigma, two_sided=False, reverse=reverse) for reverse in (False, True)]
+        return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(self.node))
+
+
+class PoissonPlan(Renewal[Poisson]):
     """Rounds that compose; if samples are requested, the whole run as a renewal process without a separation."""
 
     round_by_round: ClassVar[bool] = True
@@ -202,69 +218,66 @@ class PoissonPlan(Renewal):
     )
     kept: ClassVar[str] = KEPT
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
+    def theorem(self) -> Theorem:
         """Return the analysis of single rounds, or that of the whole run if samples are requested."""
-        if document.accounting.method == "monte-carlo":
-            return super().analysis(document, body)
-        return ANALYSIS if body.truncation() is None else TRUNCATED
+        if self.asked.accounting.method == "monte-carlo":
+            return super().theorem()
+        return (PoissonRounds if self.node.truncation() is None else TruncatedPoisson)(self.asked, self.node, self)
 
-    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+    def cut(self, rounds: int) -> dict[str, Any]:
         """Return no fields: none follows from the length of the run."""
         return {}
 
-    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def truncation_refusals(self) -> list[Problem]:
         """Refuse truncation with several draws in a round, each of which may be truncated."""
-        if body.draws_per_iteration() == 1:
+        if self.node.draws_per_iteration() == 1:
             return []
         message = (
             "truncation is analysed for one draw in a round: with several, a record may survive one of them and not another; "
             "leave truncate_to out, or draws_per_iteration"
         )
-        path = body.at("sampler", "truncate_to")
-        return [document.problem("no-valid-bound", path, message, allowed="no truncation")]
+        path = self.node.at("sampler", "truncate_to")
+        return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
 
-    def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def matrix_refusals(self) -> list[Problem]:
         """Refuse several draws in a round with a matrix."""
-        if body.draws_per_iteration() == 1:
+        if self.node.draws_per_iteration() == 1:
             return []
         message = "several draws in a round are analysed only for independent noise: leave out the matrix or draws_per_iteration"
-        path = body.at("sampler", "draws_per_iteration")
-        return [document.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
+        path = self.node.at("sampler", "draws_per_iteration")
+        return [self.asked.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
 
-    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def own_refusals(self) -> list[Problem]:
         """Refuse to sample several draws in a round: a renewal process has one participation in a round."""
-        if body.draws_per_iteration() == 1:
+        if self.node.draws_per_iteration() == 1:
             return []
         message = "rounds with several draws are composed, not sampled"
         path = ("accounting", "method")
-        return [document.problem("no-valid-bound", path, message, allowed="auto or pld")]
+        return [self.asked.problem("no-valid-bound", path, message, allowed="auto or pld")]
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def worst(self) -> Worst:
         """Return that a record is in every draw of every round."""
-        draws = body.draws_per_iteration()
+        draws = self.node.draws_per_iteration()
         words = EVERY_ROUND if draws == 1 else f"{EVERY_ROUND}, drawn {draws} times"
-        return Worst(words, lambda: float(draws), rounds(body))
+        return Worst(words, lambda: float(draws), rounds(self.node))
 
-    def largest_batch(self, document: Document, body: Body) -> int:
+    def largest_batch(self) -> int:
         """Return the size of a batch with every record in every draw."""
-        return body.draws_per_iteration() * super().largest_batch(document, body)
+        return self.node.draws_per_iteration() * super().largest_batch()
 
-    def largest_rate(self, body: Body) -> float:
+    def largest_rate(self) -> float:
         """Return the probability that a record is in at least one draw of a round."""
-        draws = body.draws_per_iteration()
-        return super().largest_rate(body) if draws == 1 else _at_least_once(body.sampling_probability(), draws)
+        draws = self.node.draws_per_iteration()
+        return super().largest_rate() if draws == 1 else _at_least_once(self.node.sampling_probability(), draws)
 
-    def distinct_records(self, body: Body) -> float | None:
+    def distinct_records(self) -> float | None:
         """Return N(1 − (1 − p)^m), the expected number of distinct records in m draws; None without a data set size."""
-        draws, records = body.draws_per_iteration(), body.training.dataset_size
-        if draws == 1 or records is None or not body.has_one_rate:
-            return super().distinct_records(body)
-        return records * _at_least_once(body.sampling_probability(), draws)
+        draws, records = self.node.draws_per_iteration(), self.node.training.dataset_size
+        if draws == 1 or records is None or not self.node.has_one_rate:
+            return super().distinct_records()
+        return records * _at_least_once(self.node.sampling_probability(), draws)
 
 
 def _at_least_once(probability: float, draws: int) -> float:
     """Return 1 − (1 − p)^m, the probability of at least one success in m draws."""
     return 1.0 if probability >= 1.0 else -math.expm1(draws * math.log1p(-probability))
-
-
-PLAN = PoissonPlan()

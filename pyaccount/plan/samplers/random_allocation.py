@@ -22,17 +22,17 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
-from pyaccount.plan.samplers.base import SamplerPlan, Worst
+from pyaccount.plan.samplers.base import InPlace, SamplerPlan, Worst
+from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.sections import Privacy
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
 
 ONE_OF_MANY = (
@@ -59,40 +59,10 @@ LOWER_END = (
 )
 
 
-def _sampler(body: Body) -> RandomAllocation:
-    assert isinstance(body.sampler, RandomAllocation)
-    return body.sampler
-
-
-def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem: (1/T) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of its k blocks."""
-    t, k, sigma = (
-        _sampler(body).iterations_per_allocation,
-        _sampler(body).participations,
-        value_or_symbol(body.noise.multiplier, "σ"),
-    )
-    exact = k in (1, t)
-    length = f"{t}" if exact else f"{t // k}" if t % k == 0 else f"{t // k} or {t // k + 1}"
-    return Reduction(
-        path=body.path,
-        subject=f"random allocation of {k} of {t} rounds",
-        theorem="mixture over the rounds of an allocation"
-        if exact
-        else "composition of allocations to blocks of rounds",
-        source=ONE_OF_MANY if exact else BLOCKS,
-        pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
-        rounds=_composed(body, k),
-        tight=exact,
-        remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
-        assumptions=_assumptions(document, body),
-        lower_end=None if exact else LOWER_END,
-    )
-
-
-def _assumptions(document: Document, body: Body) -> tuple[str, ...]:
-    t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
+def _assumptions(privacy: Privacy, sampler: RandomAllocation) -> tuple[str, ...]:
+    t, k = sampler.iterations_per_allocation, sampler.participations
     return (
-        *basic_assumptions(document.privacy),
+        *basic_assumptions(privacy),
         f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
         "random, independently of the other records and of other allocations; batches have no fixed size.",
         SECRET,
@@ -100,124 +70,155 @@ def _assumptions(document: Document, body: Body) -> tuple[str, ...]:
     )
 
 
-def _sampled_words(document: Document, body: Body) -> Reduction:
-    """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
-    t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-    sigma = value_or_symbol(body.noise.multiplier, "σ")
-    return Reduction(
-        path=body.path,
-        subject=f"random allocation of {k} of {t} rounds",
-        theorem="dominating pair of an allocation: a mixture over the choices of its rounds",
-        source=PAIR,
-        pair=f"Σ_x w_x N(x, {sigma}²I) against N(0, {sigma}²I); x = {k} of {t} rounds, all choices equally likely",
-        rounds=_composed(body, 1),
-        tight=True,
-        remark=None,
-        assumptions=_assumptions(document, body),
-    )
-
-
-def mechanism(document: Document, body: Body) -> SampledMechanism:
-    """Return the mechanism to sample: all allocations of a run, with the rounds that bound it without samples."""
-    t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-    # 1/σ is rounded up, which means less noise: the mechanism is then no more private.
-    unit = math.nextafter(1.0 / number(body.noise.multiplier), math.inf)
-    recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
-    directions, cost = sampled_directions(document.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
-    allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
-    count = number(body.training.iterations) // t
-    blocks = bounds(document, replace(body, count=1))
-    return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
-
-
-def _sampled_refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse what the pair of an allocation does not cover, or what needs no samples."""
-    t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-    problems = refusals(document, body)
-    if k in (1, t):
-        message = f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the bound tighter"
-        problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    blank = document.blank
-    if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
-        message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
-        problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-    return problems
-
-
-def _composed(body: Body, each: int) -> str:
+def _composed(run: TrainingRun, t: int, each: int) -> str:
     """Return how many rounds or blocks compose, `each` of them for every allocation, as text."""
-    t, n = _sampler(body).iterations_per_allocation, body.training.iterations
+    n = run.training.iterations
     if n != "solve":
-        return str(body.count * n // t * each)
-    times = body.count if each == t else body.count * each
+        return str(run.count * n // t * each)
+    times = run.count if each == t else run.count * each
     return ("" if times == 1 else f"{times} × ") + ("n" if each == t else f"n/{t}")
 
 
-def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return an allocation to one round for each block; with several blocks, the lower bound uses two data sets."""
-    t, k, sigma = _sampler(body).iterations_per_allocation, _sampler(body).participations, number(body.noise.multiplier)
-    count = body.count * number(body.training.iterations) // t
-    if k == t:
-        # A record is in every round.
-        part = GaussianProfile(1.0, sigma)
-        return tight(part, part, count * t)
-    square = 1.0 / (sigma * sigma)
-    sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
-    above = combine(
-        [allocation(document, ((square, size),), count * blocks) for size, blocks in sizes if blocks],
-        merge_gaussians=False,
-    )
-    if k == 1:
-        return above
-    # The lower bound is for two data sets. If the core makes no law for them, it sums all t rounds: N(k, tσ²) against N(0, tσ²).
-    below = several(document, square, t, k) or 2 * (GaussianProfile(k * (1.0 - ROUNDING), sigma * t**0.5),)
-    lower = tight(*below, count)
-    return {side: Bounds(above[side].upper, lower[side].lower, above[side].inner) for side in above}
-
-
-def refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse what these pairs do not cover."""
-    problems = group_refusals(document, body)
-    if document.privacy.adjacency == "replace-one":
-        message = (
-            "no bound is implemented for a record that is replaced by another, because both are allocated and their rounds "
-            "differ; (ε, δ) under add-remove implies (2ε, (1 + e^ε)·δ) under replace-one, since to replace a record is to "
-            "remove it and to add another"
-        )
-        path = ("privacy", "adjacency")
-        problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
-    batch = body.at("training", "expected_batch_size")
-    if document.blank == batch:
-        message = "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
-        allowed = f"{OTHER_BLANKS}, or at training.iterations"
-        problems.append(document.problem("no-valid-bound", batch, message, allowed=allowed))
-    return problems
-
-
-ANALYSIS = Analysis(words, bounds, refusals=refusals)
-SAMPLED = Analysis(_sampled_words, mechanism=mechanism, refusals=_sampled_refusals)
-
-
-class RandomAllocationPlan(SamplerPlan):
+class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
     """Allocations, which compose or are sampled."""
 
     round_by_round: ClassVar[bool] = True
     states_probability: ClassVar[bool] = False
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
+    def theorem(self) -> Theorem:
         """Return the composition, for any k; or the sampled pair if samples are requested."""
-        return SAMPLED if document.accounting.method == "monte-carlo" else ANALYSIS
+        if self.asked.accounting.method == "monte-carlo":
+            return SampledAllocations(self.asked, self.node, self)
+        return self
 
-    def worst(self, document: Document, body: Body) -> Worst:
+    def words(self) -> Reduction:
+        """Return the theorem: (1/T) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of its k blocks."""
+        t, k, sigma = (
+            self.sampler.iterations_per_allocation,
+            self.sampler.participations,
+            value_or_symbol(self.node.noise.multiplier, "σ"),
+        )
+        exact = k in (1, t)
+        length = f"{t}" if exact else f"{t // k}" if t % k == 0 else f"{t // k} or {t // k + 1}"
+        return Reduction(
+            path=self.node.path,
+            subject=f"random allocation of {k} of {t} rounds",
+            theorem="mixture over the rounds of an allocation"
+            if exact
+            else "composition of allocations to blocks of rounds",
+            source=ONE_OF_MANY if exact else BLOCKS,
+            pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
+            rounds=_composed(self.node, t, k),
+            tight=exact,
+            remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
+            assumptions=_assumptions(self.asked.privacy, self.sampler),
+            lower_end=None if exact else LOWER_END,
+        )
+
+    def bounds(self) -> DirectedBounds:
+        """Return an allocation to one round for each block; with several blocks, the lower bound uses two data sets."""
+        t, k, sigma = (
+            self.sampler.iterations_per_allocation,
+            self.sampler.participations,
+            number(self.node.noise.multiplier),
+        )
+        count = self.node.count * number(self.node.training.iterations) // t
+        if k == t:
+            # A record is in every round.
+            part = GaussianProfile(1.0, sigma)
+            return tight(part, part, count * t)
+        square = 1.0 / (sigma * sigma)
+        sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
+        above = combine(
+            [allocation(self.asked, ((square, size),), count * blocks) for size, blocks in sizes if blocks],
+            merge_gaussians=False,
+        )
+        if k == 1:
+            return above
+        # The lower bound is for two data sets. If the core makes no law for them, all t rounds: N(k, tσ²) against N(0, tσ²).
+        below = several(self.asked, square, t, k) or 2 * (GaussianProfile(k * (1.0 - ROUNDING), sigma * t**0.5),)
+        lower = tight(*below, count)
+        return {side: Bounds(above[side].upper, lower[side].lower, above[side].inner) for side in above}
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what these pairs do not cover."""
+        problems = group_refusals(self)
+        if self.asked.privacy.adjacency == "replace-one":
+            message = (
+                "no bound is implemented for a record that is replaced by another, because both are allocated and their rounds "
+                "differ; (ε, δ) under add-remove implies (2ε, (1 + e^ε)·δ) under replace-one, since to replace a record is to "
+                "remove it and to add another"
+            )
+            path = ("privacy", "adjacency")
+            problems.append(self.asked.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
+        batch = self.node.at("training", "expected_batch_size")
+        if self.asked.blank == batch:
+            message = (
+                "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
+            )
+            allowed = f"{OTHER_BLANKS}, or at training.iterations"
+            problems.append(self.asked.problem("no-valid-bound", batch, message, allowed=allowed))
+        return problems
+
+    def worst(self) -> Worst:
         """Return the case in which the rounds of a record are known."""
-        t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-        taken = body.count * number(body.training.iterations) // t * k
+        t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        taken = self.node.count * number(self.node.training.iterations) // t * k
         words = f"the rounds known: each record in {k} of every {t} rounds"
         return Worst(words, lambda: 1.0, taken)
 
-    def rounds_at_a_time(self, body: Body) -> int:
+    def rounds_at_a_time(self) -> int:
         """Return the length of an allocation, since one that has begun counts as a whole."""
-        return _sampler(body).iterations_per_allocation
+        return self.sampler.iterations_per_allocation
 
 
-PLAN = RandomAllocationPlan()
+class SampledAllocations(InPlace[RandomAllocation]):
+    """The pair of whole allocations, which is sampled."""
+
+    sampled: ClassVar[bool] = True
+
+    def words(self) -> Reduction:
+        """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
+        t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        return Reduction(
+            path=self.node.path,
+            subject=f"random allocation of {k} of {t} rounds",
+            theorem="dominating pair of an allocation: a mixture over the choices of its rounds",
+            source=PAIR,
+            pair=f"Σ_x w_x N(x, {sigma}²I) against N(0, {sigma}²I); x = {k} of {t} rounds, all choices equally likely",
+            rounds=_composed(self.node, t, 1),
+            tight=True,
+            remark=None,
+            assumptions=_assumptions(self.asked.privacy, self.sampler),
+        )
+
+    def mechanism(self) -> SampledMechanism:
+        """Return the mechanism to sample: all allocations of a run, with the rounds that bound it without samples."""
+        t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        # 1/σ is rounded up, which means less noise: the mechanism is then no more private.
+        unit = math.nextafter(1.0 / number(self.node.noise.multiplier), math.inf)
+        recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
+        directions, cost = sampled_directions(self.asked.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
+        allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
+        count = number(self.node.training.iterations) // t
+        blocks = self.inner.on(replace(self.node, count=1)).bounds()
+        return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what the pair of an allocation does not cover, or what needs no samples."""
+        t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        problems = self.inner.refusals()
+        if k in (1, t):
+            message = (
+                f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the "
+                "bound tighter"
+            )
+            problems.append(
+                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
+            )
+        blank = self.asked.blank
+        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
+            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
+            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+        return problems

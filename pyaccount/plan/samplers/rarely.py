@@ -20,8 +20,8 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
+    from pyaccount.plan.protection import Protection, RunCase
 
 SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
 
@@ -39,20 +39,20 @@ BITS, ROUNDING = 17, 1e-15
 MOST_RATES = 1000
 
 
-def known(document: Document) -> bool:
+def known(asked: Protection) -> bool:
     """Whether the document determines how often a batch is truncated: rates and rounds are given."""
-    return document.blank is None or document.blank[-1] in BLANKS
+    return asked.blank is None or asked.blank[-1] in BLANKS
 
 
-def preferred(document: Document, body: Body, rare: RareTruncation) -> bool:
+def preferred(case: RunCase, rare: RareTruncation) -> bool:
     """Whether the run without truncation is sampled: what truncation may add is a small enough share of δ.
 
     If δ is the blank, its share is not known. The answer is then the one for the δ of which the addition is `LITTLE`:
     at a larger δ the share is smaller, and at a smaller δ plain samples take even longer.
     """
-    privacy, rounds = document.privacy, number(body.training.iterations)
+    privacy, rounds = case.asked.privacy, number(case.node.training.iterations)
     # What may be lost is divided among the phases.
-    added = len(document.bodies) * body.count * rare.most
+    added = len(case.asked.phases) * case.node.count * rare.most
     if privacy.delta == "solve":
         return added <= LITTLE and _dear(max(added, 1e-300) / LITTLE, rounds)
     return added <= (MUCH if _dear(privacy.delta, rounds) else LITTLE) * privacy.delta
@@ -109,9 +109,9 @@ def of_renewal(hit: float, full: float, probability: float, separation: int) -> 
     return RareTruncation(min(1.0, hit * more), min(1.0, full * share * more))
 
 
-def truncation_note(body: Body, rare: RareTruncation) -> str:
+def truncation_note(run: TrainingRun, rare: RareTruncation) -> str:
     """State how seldom batches are truncated, and how much that adds to δ at most."""
-    runs = "" if body.count == 1 else " for each run"
+    runs = "" if run.count == 1 else " for each run"
     return (
         "The expected batch size is that of the records drawn, before truncation. A record is ever in a batch that is truncated "
         f"with probability at most {up(rare.hit, 2)}; truncation adds no more than twice that to δ where a record is removed, "

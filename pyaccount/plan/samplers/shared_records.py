@@ -34,16 +34,17 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed
+from pyaccount.plan.samplers.base import InPlace
 from pyaccount.plan.samplers.renewal import START
+from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import PublicParticipationProfile, SummedOutputsProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
+    from pyaccount.plan.protection import Protection, RunCase
 
 #: The maximum number of values of a sum of participations if its shifts differ.
 VALUES = 512
@@ -58,93 +59,6 @@ LOWER_END = (
     "rounds, in secret; of them the sums of the first m outputs are seen, m = 1, 4, 16, … and all, or as far as can be "
     "computed; the best for each ε."
 )
-
-
-def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem for users whose records may be shared."""
-    sigma = value_or_symbol(body.noise.multiplier, "σ")
-    return Reduction(
-        path=body.path,
-        subject=f"b-min-sep sampling of users that share records, {matrix_plan(body).text(body)}",
-        theorem="the Gaussian mechanism with a random sensitivity: public participations",
-        source=(
-            "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
-            "often as alone and available at once (Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 3)"
-        ),
-        pair=(
-            f"E_S G(√S/{sigma}), S the sum over the draws of the squared number of records drawn at once times "
-            + ("‖c_i‖²" if body.matrix.banded else "‖c_i‖² + Γ_i, Γ_i what column i shares with others")
-        ),
-        rounds=str(body.count),
-        tight=False,
-        remark=REMARK,
-        assumptions=(*basic_assumptions(document.privacy, body), users_text(body), NORMALISATION),
-        lower_end=LOWER_END,
-    )
-
-
-def refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse what the bound for shared records does not cover."""
-    assert isinstance(body.sampler, UserBMinSep)
-    problems = []
-    if body.sampler.waits_after == "participation":
-        problems.append(
-            document.problem(
-                "no-valid-bound",
-                body.at("sampler", "waits_after"),
-                "if only participations make shared records wait, other users can keep a user out early and so let it take "
-                "part more often later than it would alone; no bound on how often is implemented (Dong & Ganesh 2026, "
-                "Algorithm 4); use waits_after: draw (Algorithm 3), for which there is a bound",
-                allowed="draw",
-            )
-        )
-    if document.privacy.adjacency != "zero-out":
-        problems.append(
-            document.problem(
-                "no-valid-bound",
-                ("privacy", "adjacency"),
-                "a user who is added, removed or replaced changes when other users with shared records are available; with "
-                "shared records a bound is implemented only for contributions that are set to zero (zero-out)",
-                allowed="zero-out",
-            )
-        )
-    problems += unit_refusals(document)
-    if body.training.iterations == "solve":
-        path = body.at("training", "iterations")
-        problems.append(document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
-    elif _work(body) > _core.MOST_WORK:
-        message = "the computation is too long for this many iterations and records of a user"
-        path = body.at("training", "iterations")
-        problems.append(
-            document.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
-        )
-    if document.accounting.method == "monte-carlo":
-        message = "with shared records the bound is composed, not sampled"
-        problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    return problems
-
-
-def _work(body: Body) -> float:
-    """Return the number of additions that the law of S takes, as the core counts them."""
-    assert isinstance(body.sampler, UserBMinSep)
-    n, b, k = number(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
-    return float(n) * (k * k * -(-n // b) + 1) * k
-
-
-def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Return the upper bound, for a user whose draws are known, and the lower bound, from sums of secret draws."""
-    assert isinstance(body.sampler, UserBMinSep)
-    built = strategy(document, body)
-    b, p, k = body.separation() or 1, body.sampling_probability(), body.sampler.records_per_user
-    sigma = number(body.noise.multiplier)
-    # If records of other users interfere, a user waits less often than alone, so the stationary law of a single user does not
-    # apply to the start; being available at once is the worst case.
-    norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
-    upper = PublicParticipationProfile(norm_bounds, b, p, k, warm=False)
-    shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations, b, k))
-    warm = body.sampler.start == "warm"
-    remove, add = (SummedOutputsProfile(shifts, b, p, k, reverse, warm) for reverse in (False, True))
-    return enclosed((upper, upper), (remove, add), body.count)
 
 
 def _sums(iterations: int, apart: int, records: int) -> list[int]:
@@ -170,48 +84,47 @@ def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
     return tuple((scale * built.dense[:m, :m].sum(axis=0)).tolist())
 
 
-def _norm_bounds(document: Document, body: Body) -> list[float]:
+def _norm_bounds(case: RunCase) -> list[float]:
     """Return what each round adds to ‖Cx‖² at most, at σ = 1.
 
     That is ‖c_i‖² of the part within the run, and Γ_i where columns overlap.
     """
-    if not body.matrix.banded:
-        return columns(document, body, body.separation() or 1).core.norm_bounds
-    built = strategy(document, body)
+    if not case.node.matrix.banded:
+        return columns(case, case.node.separation() or 1).core.norm_bounds
+    built = strategy(case)
     assert built.coefficients is not None
     # The sums are cumulative, because the columns are cut by the end of the run: that of the last round has one entry.
     squares = list(accumulate(c * c for c in built.coefficients))
     return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]
 
 
-def unit_refusals(document: Document) -> list[Problem]:
+def unit_refusals(asked: Protection) -> list[Problem]:
     """Refuse groups of users, and phases that protect single records next to phases that protect users."""
     problems = []
-    if document.privacy.group_size != 1:
+    if asked.privacy.group_size != 1:
         message = (
             "the unit is a user with all records; no bound is implemented for groups of users, because their participations "
             f"interleave; {GROUP_LEMMA}"
         )
-        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        problems.append(asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems + [
-        document.problem(
+        asked.problem(
             "no-valid-bound",
-            body.at("sampler", "kind"),
+            phase.at("sampler", "kind"),
             "another phase protects users, but this one protects single records: it may draw several records of a user, "
             "which its analysis does not count; use user-b-min-sep in every phase",
             allowed="user-b-min-sep in every phase",
         )
-        for body in document.bodies
-        if not body.sampler.protects_users
+        for phase in asked.phases
+        if not phase.protects_users
     ]
 
 
-def users_text(body: Body) -> str:
+def users_text(run: TrainingRun, sampler: UserBMinSep) -> str:
     """Return how users' records are sampled, as an assumption."""
-    assert isinstance(body.sampler, UserBMinSep)
-    b, p = body.separation() or 1, body.sampling_probability()
-    most, start = f"No user has more than {body.sampler.records_per_user} records", body.sampler.start
-    if body.sampler.attribution == "single":
+    b, p = run.separation() or 1, run.sampling_probability()
+    most, start = f"No user has more than {sampler.records_per_user} records", sampler.start
+    if sampler.attribution == "single":
         return (
             f"{most}, and no record belongs to two users. In each iteration every record whose user is available is drawn with "
             f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next "
@@ -225,5 +138,91 @@ def users_text(body: Body) -> str:
     )
 
 
-#: The analysis of users whose records may be shared; users that share no records are analysed by sampling.
-ANALYSIS = Analysis(words, bounds, refusals=refusals)
+class SharedRecords(InPlace[UserBMinSep]):
+    """Users whose records may be shared; users that share no records are analysed by sampling."""
+
+    def words(self) -> Reduction:
+        """Return the theorem for users whose records may be shared."""
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        return Reduction(
+            path=self.node.path,
+            subject=f"b-min-sep sampling of users that share records, {matrix_plan(self).text()}",
+            theorem="the Gaussian mechanism with a random sensitivity: public participations",
+            source=(
+                "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at "
+                "most as often as alone and available at once (Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 3)"
+            ),
+            pair=(
+                f"E_S G(√S/{sigma}), S the sum over the draws of the squared number of records drawn at once times "
+                + ("‖c_i‖²" if self.node.matrix.banded else "‖c_i‖² + Γ_i, Γ_i what column i shares with others")
+            ),
+            rounds=str(self.node.count),
+            tight=False,
+            remark=REMARK,
+            assumptions=(
+                *basic_assumptions(self.asked.privacy, self.node),
+                users_text(self.node, self.sampler),
+                NORMALISATION,
+            ),
+            lower_end=LOWER_END,
+        )
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what the bound for shared records does not cover."""
+        problems = []
+        if self.sampler.waits_after == "participation":
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound",
+                    self.node.at("sampler", "waits_after"),
+                    "if only participations make shared records wait, other users can keep a user out early and so let it take "
+                    "part more often later than it would alone; no bound on how often is implemented (Dong & Ganesh 2026, "
+                    "Algorithm 4); use waits_after: draw (Algorithm 3), for which there is a bound",
+                    allowed="draw",
+                )
+            )
+        if self.asked.privacy.adjacency != "zero-out":
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound",
+                    ("privacy", "adjacency"),
+                    "a user who is added, removed or replaced changes when other users with shared records are available; with "
+                    "shared records a bound is implemented only for contributions that are set to zero (zero-out)",
+                    allowed="zero-out",
+                )
+            )
+        problems += unit_refusals(self.asked)
+        if self.node.training.iterations == "solve":
+            path = self.node.at("training", "iterations")
+            problems.append(self.asked.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
+        elif self._work() > _core.MOST_WORK:
+            message = "the computation is too long for this many iterations and records of a user"
+            path = self.node.at("training", "iterations")
+            problems.append(
+                self.asked.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
+            )
+        if self.asked.accounting.method == "monte-carlo":
+            message = "with shared records the bound is composed, not sampled"
+            problems.append(
+                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
+            )
+        return problems
+
+    def bounds(self) -> DirectedBounds:
+        """Return the upper bound, for a user whose draws are known, and the lower bound, from sums of secret draws."""
+        built = strategy(self)
+        b, p, k = self.node.separation() or 1, self.node.sampling_probability(), self.sampler.records_per_user
+        sigma = number(self.node.noise.multiplier)
+        # If records of other users interfere, a user waits less often than alone, so the stationary law of a single user does not
+        # apply to the start; being available at once is the worst self.
+        norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(self))
+        upper = PublicParticipationProfile(norm_bounds, b, p, k, warm=False)
+        shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations, b, k))
+        warm = self.sampler.start == "warm"
+        remove, add = (SummedOutputsProfile(shifts, b, p, k, reverse, warm) for reverse in (False, True))
+        return enclosed((upper, upper), (remove, add), self.node.count)
+
+    def _work(self) -> float:
+        """Return the number of additions that the law of S takes, as the core counts them."""
+        n, b, k = number(self.node.training.iterations), self.node.separation() or 1, self.sampler.records_per_user
+        return float(n) * (k * k * -(-n // b) + 1) * k

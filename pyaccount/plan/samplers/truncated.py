@@ -17,9 +17,9 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
+    from pyaccount.plan.protection import Protection
 
 NORMALISATION = (
     "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept."
@@ -37,27 +37,27 @@ SOURCE = (
 ROUNDING = 1e-12
 
 
-def refusals(document: Document, own: list[Problem]) -> list[Problem]:
+def refusals(asked: Protection, own: list[Problem]) -> list[Problem]:
     """Return the sampler's `own` refusals of truncation, and those that apply to every sampler."""
     problems = list(own)
-    if document.privacy.adjacency != "zero-out":
+    if asked.privacy.adjacency != "zero-out":
         message = (
             "whether a batch is truncated depends on the number of records, and in a truncated batch a record displaces "
             "another one; truncated batches are analysed only for a record whose contribution is set to zero (zero-out)"
         )
-        problems.append(document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
-    if document.privacy.group_size != 1:
+        problems.append(asked.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
+    if asked.privacy.group_size != 1:
         message = (
             "with truncated batches no bound is implemented for groups of records, which displace other records and each "
             f"other; {GROUP_LEMMA}"
         )
-        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        problems.append(asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems
 
 
-def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
+def assumptions(run: TrainingRun, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
     """Return the assumptions for truncated batches; `kept` says what happens to records that are left out."""
-    limit = body.truncation()
+    limit = run.truncation()
     cut = (
         f"Of a batch with more than {limit} records {limit} are kept, chosen uniformly at random each time; "
         f"smaller batches may be padded with empty records. {kept}"
@@ -72,19 +72,19 @@ def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
     return (*rest, cut, secret, COUNTS, NORMALISATION)
 
 
-def truncation_note(body: Body, largest_rate: Callable[[Body], float]) -> str:
+def truncation_note(run: TrainingRun, largest_rate: Callable[[], float]) -> str:
     """State an upper bound on the probability that a batch is truncated.
 
     Each record is in a batch with at most the largest rate, independently of the other records.
     """
-    if body.training.expected_batch_size == "solve":
+    if run.training.expected_batch_size == "solve":
         return "The expected batch size is that of the records drawn, before truncation."
-    limit, records = body.truncation(), body.training.dataset_size
+    limit, records = run.truncation(), run.training.dataset_size
     assert limit is not None
     assert records is not None
     return (
         "The expected batch size is that of the records drawn, before truncation; a batch is truncated with probability at most "
-        f"{up(chernoff_tail(records, largest_rate(body), limit + 1), 2)} (Chernoff)."
+        f"{up(chernoff_tail(records, largest_rate(), limit + 1), 2)} (Chernoff)."
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.directions import sampled_directions
 from pyaccount.plan.common import (
@@ -24,15 +24,13 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.matrices import matrix_plan
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.base import SamplerPlan
+from pyaccount.plan.samplers.base import InPlace, Sampler, SamplerPlan
+from pyaccount.plan.theorem import Reduction, Theorem
 
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.rare_truncation import RareTruncation
     from pyaccount.plan.sampled import SampledMechanism
@@ -44,11 +42,11 @@ ENCLOSED = (
     "the pair's data sets: the record contributes 1, or what it is changed to, and nobody else contributes. All rounds, sampled; "
     "the likelihood ratio is the end of its enclosure that makes losses smaller."
 )
-#: The assumption for a body that is run several times.
+#: The assumption for a phase that is run several times.
 RUNS = "The runs of a phase draw their batches and their noise independently of one another."
 
 
-class WholeRun(SamplerPlan):
+class WholeRun(SamplerPlan[Sampler]):
     """A sampler that is analysed by the law of a record's participations in a whole run."""
 
     #: What happens to records that are left out of a truncated batch.
@@ -56,41 +54,39 @@ class WholeRun(SamplerPlan):
 
     # ---- what each sampler defines
 
-    def subject(self, body: Body) -> str:
+    def subject(self) -> str:
         """Return the name of the sampling."""
-        return f"{body.sampler.kind} sampling"
+        return f"{self.node.sampler.kind} sampling"
 
     @abstractmethod
-    def law(self, body: Body) -> str:
+    def law(self) -> str:
         """Return the law of x in symbols."""
 
     @abstractmethod
-    def source(self, body: Body) -> str:
+    def source(self) -> str:
         """Return who proved that the mixture over patterns dominates."""
 
     @abstractmethod
-    def sampling(self, body: Body) -> str:
+    def sampling(self) -> str:
         """Return how batches must be drawn, as an assumption."""
 
-    def enclosure(self, document: Document, body: Body) -> str | None:
+    def enclosure(self) -> str | None:
         """Describe what is lost if the likelihood ratio is enclosed; None if it is computed exactly."""
         return None
 
-    def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def unit_refusals(self) -> list[Problem]:
         """Refuse units of privacy that are not covered."""
-        return group_refusals(document, body)
+        return group_refusals(self)
 
-    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+    def own_refusals(self) -> list[Problem]:
         """Refuse settings of this sampler that are not covered."""
         return []
 
     @abstractmethod
-    def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
-    ) -> SampledMechanism:
+    def untruncated(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
         """Return the mechanism of one run in which no batch is truncated."""
 
-    def displaced(self, body: Body, limit: int) -> float:
+    def displaced(self, limit: int) -> float:
         """Return an upper bound on the probability that the sensitive record is ever displaced.
 
         That is the probability that it is ever in a batch with `limit` or more other records. Only samplers whose
@@ -98,51 +94,83 @@ class WholeRun(SamplerPlan):
         """
         raise AssertionError("truncated batches that are refused reached the arithmetic")
 
-    def rare_truncation(self, body: Body, limit: int) -> RareTruncation | None:
+    def rare_truncation(self, limit: int) -> RareTruncation | None:
         """Return what truncation adds to δ of the run without it; None if there is no proof of such a bound."""
         return None
 
     # ---- the theorem
 
-    def analysis(self, document: Document, body: Body) -> Analysis:
-        """Return the analysis by the pair on the whole run, which the head of this module defines."""
-        limit = body.truncation()
-        if limit is None:
-            return Analysis(self.words, mechanism=self.mechanism, refusals=self.refusals)
-        if rarely.known(document):
-            rare = self.rare_truncation(body, limit)
-            if rare is not None and rarely.preferred(document, body, rare):
-                return Analysis(self.rarely_truncated_words, mechanism=self.rarely_truncated, refusals=self.refusals)
-        return Analysis(self.truncated_words, mechanism=self.truncated_mechanism, refusals=self.refusals)
+    sampled: ClassVar[bool] = True
 
-    def words(self, document: Document, body: Body) -> Reduction:
+    def theorem(self) -> Theorem:
+        """Return the theorem of the pair on the whole run, which the head of this module defines."""
+        limit = self.node.truncation()
+        if limit is None:
+            return self
+        if rarely.known(self.asked):
+            rare = self.rare_truncation(limit)
+            if rare is not None and rarely.preferred(self, rare):
+                return RarelyTruncated(self.asked, self.node, self)
+        return TruncatedRun(self.asked, self.node, self)
+
+    def words(self) -> Reduction:
         """Return the theorem for runs in which no batch is truncated."""
-        privacy = document.privacy
-        sigma = value_or_symbol(body.noise.multiplier, "σ")
+        privacy = self.asked.privacy
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
         other = f"Σ_x w_x N(−Cx, {sigma}²)" if privacy.adjacency == "replace-one" else f"N(0, {sigma}²)"
-        remark, source = self.enclosure(document, body), self.source(body)
+        remark, source = self.enclosure(), self.source()
         return Reduction(
-            path=body.path,
-            subject=f"{self.subject(body)}, {matrix_plan(body).text(body)}",
+            path=self.node.path,
+            subject=f"{self.subject()}, {matrix_plan(self).text()}",
             theorem="dominating pair on the whole run: mixtures over participation patterns",
             source=source if remark is None else f"{source}; the enclosure of the likelihood ratio: its Appendix B",
-            pair=f"Σ_x w_x N(Cx, {sigma}²) against {other}; {self.law(body)}",
-            rounds=rounds_text(body),
+            pair=f"Σ_x w_x N(Cx, {sigma}²) against {other}; {self.law()}",
+            rounds=rounds_text(self.node),
             tight=remark is None,
             remark=remark,
             lower_end=None if remark is None else ENCLOSED,
             assumptions=(
-                *basic_assumptions(privacy, body),
-                self.sampling(body),
-                *(() if body.count == 1 else (RUNS,)),
+                *basic_assumptions(privacy, self.node),
+                self.sampling(),
+                *(() if self.node.count == 1 else (RUNS,)),
                 SECRET,
                 NORMALISATION,
             ),
         )
 
-    def truncated_words(self, document: Document, body: Body) -> Reduction:
+    def truncated_assumptions(self, usual: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the assumptions with what is kept of a batch, and when it is chosen."""
+        return truncated.assumptions(self.node, usual, self.kept)
+
+    def mechanism(self) -> SampledMechanism:
+        """Return the mechanism to sample: the likelihood ratio of one run."""
+        directions = sampled_directions(self.asked.privacy.adjacency)
+        return self.untruncated(number(self.node.noise.multiplier), directions)
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what this analysis does not cover."""
+        problems = self.unit_refusals()
+        if self.asked.accounting.method == "pld":
+            message = f"{self.node.sampler.kind} has no privacy loss distribution to compose: its rounds depend on one another"
+            path = ("accounting", "method")
+            problems.append(self.asked.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
+        problems += self.own_refusals()
+        blank = self.asked.blank
+        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
+            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
+            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+        return problems
+
+
+class TruncatedRun(InPlace[Any]):
+    """Runs with truncated batches, given the counts of other records."""
+
+    inner: WholeRun[Any]
+    sampled: ClassVar[bool] = True
+
+    def words(self) -> Reduction:
         """Return the theorem for runs with truncated batches, given the counts of other records."""
-        usual, limit = self.words(document, body), body.truncation()
+        usual, limit = self.inner.words(), self.node.truncation()
         return replace(
             usual,
             subject=f"{usual.subject}, batches truncated to {limit}",
@@ -150,29 +178,50 @@ class WholeRun(SamplerPlan):
             source=truncated.SOURCE,
             pair=(
                 f"given r, Σ_x w_x N(Cu) against Σ_x w_x N(Cv): where x takes part u = 1, v = 0 if r < {limit}, else with "
-                f"probability {limit}/(r + 1) u = 2, v = −1; {self.law(body)}"
+                f"probability {limit}/(r + 1) u = 2, v = −1; {self.inner.law()}"
             ),
             tight=False,
-            remark=truncated.truncation_note(body, self.largest_rate),
-            lower_end=self._lower_end(document, body),
-            assumptions=self.truncated_assumptions(body, usual.assumptions),
+            remark=truncated.truncation_note(self.node, self.inner.largest_rate),
+            lower_end=self._lower_end(),
+            assumptions=self.inner.truncated_assumptions(usual.assumptions),
         )
 
-    def _lower_end(self, document: Document, body: Body) -> str:
+    def _lower_end(self) -> str:
         """Describe the lower bound, by runs without truncation; their distance is unknown while a rate is the blank."""
-        limit = body.truncation()
+        limit = self.node.truncation()
         assert limit is not None
-        return truncated.lower_end(self.displaced(body, limit) if rarely.known(document) else None)
+        return truncated.lower_end(self.inner.displaced(limit) if rarely.known(self.asked) else None)
 
-    def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the assumptions with what is kept of a batch, and when it is chosen."""
-        return truncated.assumptions(body, usual, self.kept)
+    def mechanism(self) -> SampledMechanism:
+        """Return the mechanism to sample: the likelihood ratio of a run and of the counts of other records."""
+        built, limit = self.inner.mechanism(), self.node.truncation()
+        assert limit is not None
+        assert self.node.training.dataset_size is not None
+        recipe: Recipe[_core.Sampled] = Recipe(
+            "Sampled.truncated", (built.recipe, self.node.training.dataset_size, limit)
+        )
+        # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation,
+        # whose δ exceeds the true one by at most `displaced` (for `add`: by at most e^ε times that).
+        lower = replace(built, overstated=self.inner.displaced(limit))
+        cost = built.cost + COUNT_COST * built.steps
+        return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)
 
-    def rarely_truncated_words(self, document: Document, body: Body) -> Reduction:
+    def refusals(self) -> list[Problem]:
+        """Refuse what runs without truncation refuse."""
+        return self.inner.refusals()
+
+
+class RarelyTruncated(InPlace[Any]):
+    """Runs that are truncated so seldom that the pair without truncation is used."""
+
+    inner: WholeRun[Any]
+    sampled: ClassVar[bool] = True
+
+    def words(self) -> Reduction:
         """Return the theorem for runs that are truncated so seldom that the pair without truncation is used."""
-        usual, limit = self.words(document, body), body.truncation()
+        usual, limit = self.inner.words(), self.node.truncation()
         assert limit is not None
-        rare = self.rare_truncation(body, limit)
+        rare = self.inner.rare_truncation(limit)
         assert rare is not None
         return replace(
             usual,
@@ -181,46 +230,17 @@ class WholeRun(SamplerPlan):
             source=f"{usual.source}; given the other records' counts: {truncated.SOURCE}; {rarely.SOURCE}",
             pair=f"{usual.pair}; truncation adds to δ what the remark says",
             tight=False,
-            remark=rarely.truncation_note(body, rare),
+            remark=rarely.truncation_note(self.node, rare),
             lower_end=truncated.lower_end(rare.hit),
-            assumptions=self.truncated_assumptions(body, usual.assumptions),
+            assumptions=self.inner.truncated_assumptions(usual.assumptions),
         )
 
-    def mechanism(self, document: Document, body: Body) -> SampledMechanism:
-        """Return the mechanism to sample: the likelihood ratio of one run."""
-        directions = sampled_directions(document.privacy.adjacency)
-        return self.untruncated(document, body, number(body.noise.multiplier), directions)
-
-    def rarely_truncated(self, document: Document, body: Body) -> SampledMechanism:
+    def mechanism(self) -> SampledMechanism:
         """Return the mechanism without truncation, with what truncation adds to its δ."""
-        limit = body.truncation()
+        limit = self.node.truncation()
         assert limit is not None
-        return replace(self.mechanism(document, body), rare_truncation=self.rare_truncation(body, limit))
+        return replace(self.inner.mechanism(), rare_truncation=self.inner.rare_truncation(limit))
 
-    def truncated_mechanism(self, document: Document, body: Body) -> SampledMechanism:
-        """Return the mechanism to sample: the likelihood ratio of a run and of the counts of other records."""
-        built, limit = self.mechanism(document, body), body.truncation()
-        assert limit is not None
-        assert body.training.dataset_size is not None
-        recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, body.training.dataset_size, limit))
-        # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation,
-        # whose δ exceeds the true one by at most `displaced` (for `add`: by at most e^ε times that).
-        lower = replace(built, overstated=self.displaced(body, limit))
-        cost = built.cost + COUNT_COST * built.steps
-        return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)
-
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Refuse what this analysis does not cover."""
-        problems = self.unit_refusals(document, body)
-        if document.accounting.method == "pld":
-            message = (
-                f"{body.sampler.kind} has no privacy loss distribution to compose: its rounds depend on one another"
-            )
-            path = ("accounting", "method")
-            problems.append(document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
-        problems += self.own_refusals(document, body)
-        blank = document.blank
-        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
-            problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-        return problems
+    def refusals(self) -> list[Problem]:
+        """Refuse what runs without truncation refuse."""
+        return self.inner.refusals()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pyaccount.document.samplers import WithReplacement
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
-class WithReplacementPlan(FixedDrawsPlan):
+class WithReplacementPlan(FixedDrawsPlan[WithReplacement]):
     """Batches of independent uniform draws."""
 
     states_probability: ClassVar[bool] = False
@@ -17,6 +18,3 @@ class WithReplacementPlan(FixedDrawsPlan):
     drawn: ClassVar[str] = (
         "Every batch is {m} independent, uniformly random draws from the whole data set; a record drawn j times counts j times."
     )
-
-
-PLAN = WithReplacementPlan()

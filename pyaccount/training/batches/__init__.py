@@ -37,8 +37,7 @@ from pyaccount.training.undrawn import refuse_own_probabilities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.key import RunKey
 
@@ -61,16 +60,15 @@ SAMPLERS: dict[str, Callable[[Drawing], Batches]] = {
 
 
 def batches_of(
-    document: Document,
-    body: Body,
+    case: RunCase,
     key: RunKey,
     *,
     records: int | None = None,
     attribution: Attributed | None = None,
 ) -> Batches:
-    """Return the batches of one body of a document, over all of its runs if it is repeated.
+    """Return the batches of one phase of a document, over all of its runs if it is repeated.
 
-    `key` must be derived for this body and used for nothing else: `RunKey.derive("batches", phase)`. `records` is the number of
+    `key` must be derived for this phase and used for nothing else: `RunKey.derive("batches", phase)`. `records` is the number of
     records, for a document that does not state it. `attribution` says to which users the records belong; it is needed for
     samplers of users, and refused for others. It is either the user of each record; or two rows of equal length, of records and
     of users, with a column for each pair of a record and one of its users; or the `attribution` that `pyaccount.prepare` made.
@@ -78,13 +76,16 @@ def batches_of(
     Raises `DocumentError` with the place if batches cannot be drawn (a blank, an unknown size of the data set, a deterministic
     order without a batch size, or a case that no analysis covers), and `RunError` for data that does not fit the document.
     """
-    if refused := schedule_refusals(document, body):
+    body = case.node
+    if refused := schedule_refusals(case):
         raise DocumentError(refused)
-    refuse_own_probabilities(document, body)
-    unknown = [path for path in (document.blank, *document.choices) if path is not None]
+    refuse_own_probabilities(case)
+    unknown = [path for path in (case.asked.blank, *case.asked.choices) if path is not None]
     if unknown:
         message = "batches can only be drawn from a document without blanks: certify it first, and use the certificate"
-        raise DocumentError([document.problem("unfilled-blank", path, message, allowed="a value") for path in unknown])
+        raise DocumentError(
+            [case.asked.problem("unfilled-blank", path, message, allowed="a value") for path in unknown]
+        )
     if attribution is not None and not body.sampler.protects_users:
         raise RunError(f"{body.sampler.kind} samples records, not users: leave the attribution out")
     if attribution is None and body.sampler.protects_users:
@@ -97,5 +98,5 @@ def batches_of(
     pairs = None if attribution is None else attributed(attribution)
     make = SAMPLERS[body.sampler.kind]
     if body.count == 1:
-        return make(Drawing(document, body, key, records, pairs))
-    return Repeated(lambda run: make(Drawing(document, body, key.derive("run", run), records, pairs)), body.count)
+        return make(Drawing(case, key, records, pairs))
+    return Repeated(lambda run: make(Drawing(case, key.derive("run", run), records, pairs)), body.count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pyaccount import _core
 from pyaccount.document.samplers import BMinSep
 from pyaccount.forks import cached_property
@@ -24,10 +26,10 @@ class BMinSepBatches(RunBatches):
         """Take the probability, the separation and the start that were analysed."""
         super().__init__(drawing)
         body = drawing.body
-        assert isinstance(body.sampler, BMinSep)
-        listable(self.dataset_size, body.sampler.kind)
+        sampler = cast("BMinSep", body.sampler)
+        listable(self.dataset_size, sampler.kind)
         self._separation, self._probability = body.separation() or 1, body.sampling_probability()
-        self._warm = body.sampler.start == "warm"
+        self._warm = sampler.start == "warm"
 
     @cached_property
     def _calendar(self) -> _core.BatchCalendar:

@@ -19,9 +19,9 @@ from pyaccount.plan.scheduled_rounds import at_round, rates_of
 from pyaccount.training.batches.batch import Batch
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Path
+    from pyaccount.plan.protection import RunCase
     from pyaccount.training.key import RunKey
 
 #: Indices of records.
@@ -32,16 +32,20 @@ Records = NDArray[np.int64]
 class Drawing:
     """The input of `Batches`: a body of a document, the key for one run of it, the number of records, and their users."""
 
-    document: Document
-    body: Body
+    case: RunCase
     key: RunKey
     #: The number of records, if the document does not state it.
     records: int | None = None
     attribution: Attribution | None = field(default=None, repr=False)
 
+    @property
+    def body(self) -> TrainingRun:
+        """The phase."""
+        return self.case.node
+
     def refused(self, slug: str, path: Path, message: str, allowed: str | None = None) -> DocumentError:
         """Return the error for a value of the document from which batches cannot be drawn, with its place."""
-        return DocumentError([self.document.problem(slug, path, message, allowed=allowed)])
+        return DocumentError([self.case.asked.problem(slug, path, message, allowed=allowed)])
 
     def dataset_size(self) -> int:
         """Return the number of records to draw from: that of the document, or else the one that the run was given."""
@@ -91,15 +95,15 @@ class RunBatches(Batches):
         self.most = round(DATASET_SIZE.maximum) if stated is None else stated
         self._limit = body.truncation()
         if self._limit is not None:
-            problems = sampler_plan(body).truncation_refusals(drawing.document, body)
+            problems = sampler_plan(drawing.case).truncation_refusals()
             if problems:
                 raise DocumentError(problems)
             self.most = min(self.most, self._limit)
         self._streams = _core.BatchStreams(drawing.key.reveal())
         # A file of a schedule is read once, so that it cannot change while batches are drawn.
-        self._document, self._stated = drawing.document.pinned(), body
+        self._case, self._stated = drawing.case.on(body, drawing.case.asked.pinned()), body
         if body.schedules():
-            at_round(self._document, body, 0)
+            at_round(self._case, 0)
 
     def batch(self, round: int) -> Batch:
         """Return the batch of a round; it depends only on the key and the round, not on the order of calls."""
@@ -110,13 +114,13 @@ class RunBatches(Batches):
             drawn = drawn[indices(self._streams.kept(self._kept_by(round), len(drawn), self._limit))]
         return Batch(drawn, self._limit)
 
-    def _body(self, round: int) -> Body:
+    def _body(self, round: int) -> TrainingRun:
         """Return the body with the rate of a round."""
-        return at_round(self._document, self._stated, round) if self._stated.rates_scheduled else self._stated
+        return at_round(self._case, round) if self._stated.rates_scheduled else self._stated
 
     def _most_drawn(self) -> int:
         """Return the largest number of draws of a round, for a sampler with a fixed number of them in each."""
-        scheduled = rates_of(self._document, self._stated, "expected_batch_size")
+        scheduled = rates_of(self._case, "expected_batch_size")
         return self._stated.batch_size() if scheduled is None else round(float(scheduled.max()))
 
     def _records(self, drawing: Drawing) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from pyaccount import _core
@@ -23,11 +25,11 @@ class CyclicPoissonBatches(RunBatches):
         """Take the parts and the probability that were analysed."""
         super().__init__(drawing)
         body = drawing.body
-        assert isinstance(body.sampler, CyclicPoisson)
+        sampler = cast("CyclicPoisson", body.sampler)
         self._parts, self._probability = body.separation() or 1, body.sampling_probability()
-        self._random = body.sampler.phase == "random" or drawing.document.privacy.adjacency == "add-remove"
+        self._random = sampler.phase == "random" or drawing.case.asked.privacy.adjacency == "add-remove"
         if self._random:
-            listable(self.dataset_size + self._parts, body.sampler.kind)
+            listable(self.dataset_size + self._parts, sampler.kind)
 
     @cached_property
     def _dealt(self) -> _core.DealtRecords:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from pyaccount.document.samplers import Deterministic
@@ -23,7 +25,6 @@ class InOrder(RunBatches):
         """
         super().__init__(drawing)
         body = drawing.body
-        assert isinstance(body.sampler, Deterministic)
         size, path = body.training.expected_batch_size, body.at("training", "expected_batch_size")
         if not isinstance(size, int | float):
             message = (
@@ -33,7 +34,7 @@ class InOrder(RunBatches):
             raise drawing.refused("missing-key", path, message, f"{self.dataset_size} for full batches")
         if size != round(size):
             raise drawing.refused("fractional-batch", path, "a batch without sampling has a whole number of records")
-        if drawing.document.privacy.adjacency == "add-remove" and size < self.dataset_size:
+        if drawing.case.asked.privacy.adjacency == "add-remove" and size < self.dataset_size:
             message = (
                 "a record that is added or removed moves all later records, some of them to other batches, so more changes than "
                 "was analysed"
@@ -42,7 +43,7 @@ class InOrder(RunBatches):
             raise drawing.refused("no-valid-bound", where, message, "zero-out or replace-one, or full batches")
         self.most = self._size = round(size)
         self._turns = -(-self.dataset_size // self._size)
-        times, sampler = -(-self.rounds // self._turns), body.sampler
+        times, sampler = -(-self.rounds // self._turns), cast("Deterministic", body.sampler)
         if times > 1 and (sampler.min_separation or 1) > self._turns:
             message = f"in batches of {self._size:_} a record participates every {self._turns:_} rounds"
             place = body.at("sampler", "min_separation")

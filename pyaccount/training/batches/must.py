@@ -5,7 +5,7 @@ Rounds are independent, and each takes O(batch) time, because only the drawn ele
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from pyaccount.document.samplers import MustOW, MustWO, MustWW
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
@@ -21,12 +21,12 @@ class TwoStageBatches(RunBatches):
         """Take the sizes that were analysed. Raises `DocumentError` if rounds share a subset, which no analysis covers."""
         super().__init__(drawing)
         body = drawing.body
-        assert isinstance(body.sampler, MustOW | MustWO | MustWW)
-        if body.sampler.rounds_per_subset != 1:
+        sampler = cast("MustOW | MustWO | MustWW", body.sampler)
+        if sampler.rounds_per_subset != 1:
             path = body.at("sampler", "rounds_per_subset")
             raise drawing.refused("no-valid-bound", path, "only a fresh subset for each round is analysed", "1")
         self.most = self._size = body.batch_size()
-        self._subset = body.sampler.subset_size
+        self._subset = sampler.subset_size
 
     def _drawn(self, round: int) -> Records:
         draws = self._streams.two_stages(round, self.dataset_size, self._subset, self._size, different=self.different)

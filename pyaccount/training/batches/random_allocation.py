@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pyaccount import _core
 from pyaccount.document.samplers import RandomAllocation
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
@@ -17,8 +19,7 @@ class RandomAllocationBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """Take the numbers t of rounds and k of participations of an allocation that were analysed."""
         super().__init__(drawing)
-        sampler = drawing.body.sampler
-        assert isinstance(sampler, RandomAllocation)
+        sampler = cast("RandomAllocation", drawing.body.sampler)
         self._length, self._taken = sampler.iterations_per_allocation, sampler.participations
         listable(self.dataset_size * self._taken, sampler.kind)
         self._dealt: tuple[int, _core.DealtRecords] | None = None

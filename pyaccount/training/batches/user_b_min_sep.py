@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
 
 
 class UserBatches(RunBatches):
@@ -145,6 +145,5 @@ def user_batches(drawing: Drawing) -> RunBatches:
     return SharedBatches(drawing) if _sampler(drawing.body).attribution == "shared" else SingleBatches(drawing)
 
 
-def _sampler(body: Body) -> UserBMinSep:
-    assert isinstance(body.sampler, UserBMinSep)
-    return body.sampler
+def _sampler(run: TrainingRun) -> UserBMinSep:
+    return cast("UserBMinSep", run.sampler)

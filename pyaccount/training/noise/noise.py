@@ -22,8 +22,7 @@ from pyaccount.training.noise.nonces import check_nonces, new_nonce
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.plan.protection import RunCase
     from pyaccount.training.key import RunKey
 
 #: The kinds of noise that can be drawn.
@@ -130,16 +129,15 @@ class Noise:
         return self._key.derive(*self._coordinates, name, round, nonce.hex())
 
 
-def noise_of(  # noqa: PLR0913 - the coordinates of a run
-    document: Document,
-    body: Body,
+def noise_of(
+    case: RunCase,
     key: RunKey,
     *,
     phase: int,
     clip_norm: float,
     release: int = 0,
 ) -> Noise:
-    """Return the noise of one run of a body: the rows of C⁻¹Z, where the entries of Z are independent N(0, (σ·clip_norm)²).
+    """Return the noise of one run of a phase: the rows of C⁻¹Z, where the entries of Z are independent N(0, (σ·clip_norm)²).
 
     C is the matrix that the document's certificate is about. `phase` is the number of the run, counted from 0 over all runs of
     all bodies of the document (a body with `count` has that many runs); the streams of different phases are independent.
@@ -155,20 +153,21 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
         raise DomainError(f"a clip norm is greater than 0 and finite, not {clip_norm!r}")
     if phase < 0:
         raise DomainError(f"phase = {phase}: phases are counted from 0")
-    if document.blank is not None:
+    body = case.node
+    if case.asked.blank is not None:
         message = "noise cannot be drawn while a value of the document is unknown: certify the document first"
-        raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
+        raise DocumentError([case.asked.problem("unfilled-blank", case.asked.blank, message, allowed="a value")])
     if body.noise.kind not in DRAWN:
         message = (
             "only Gaussian noise is drawn: Laplace noise in floating point reveals digits of the number that it is added to. "
             "Draw it on a grid, with a library made for it"
         )
-        raise DocumentError([document.problem("not-drawn", body.at("noise", "kind"), message, allowed="gaussian")])
+        raise DocumentError([case.asked.problem("not-drawn", body.at("noise", "kind"), message, allowed="gaussian")])
     also: tuple[Any, ...] = body.noise.also
     if not 0 <= release <= len(also):
         raise DomainError(f"a batch of this document has {1 + len(also)} releases, numbered from 0, not {release}")
-    built = strategy(document, body)
-    scheduled = multipliers_of(document, body) if release == 0 else None
+    built = strategy(case)
+    scheduled = multipliers_of(case) if release == 0 else None
     if built.dense is not None and not built.square:
         message = (
             f"the matrix has {built.rows} rows for {built.iterations} iterations, and noise is drawn for square matrices only: "
@@ -176,7 +175,7 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
             "with the same CᵀC if it has no negative entry"
         )
         raise DocumentError(
-            [document.problem("not-drawn", body.at("matrix", "file"), message, allowed="a square matrix")]
+            [case.asked.problem("not-drawn", body.at("matrix", "file"), message, allowed="a square matrix")]
         )
     if release == 0:
         # Rounds with a schedule have no matrix, and the largest σ stands for all of them where there must be one.

@@ -1,6 +1,6 @@
 """Several Gaussian releases of one batch, analysed as one release. The proofs are in `document.releases`.
 
-If the noise of the rounds is independent, a sampler's theorem gets a body with one release of the effective multiplier, so
+If the noise of the rounds is independent, a sampler's theorem gets a run with one release of the effective multiplier, so
 no sampler needs to know of several releases. The multiplier is rounded down for upper bounds and up for lower bounds. A
 matrix correlates the noise of the main release only, so there is no such multiplier: some samplers analyse all releases
 stacked (`SamplerPlan.stacks`), and for the others they are refused.
@@ -11,19 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.document.releases import effective
 from pyaccount.plan.common import NOISE, number
-from pyaccount.plan.reduction import Analysis
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import Bounds
+from pyaccount.plan.samplers.base import multipliers
+from pyaccount.plan.theorem import Around
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.tree import TrainingRun
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.plan.theorem import Reduction
 
 MAIN_NOISE = (
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every sum of the contributions, drawn from a "
@@ -36,43 +36,27 @@ NOTHING_ELSE = (
 )
 
 
-def multipliers(body: Body) -> tuple[float, float]:
-    """Return the effective multiplier of a body whose noise is known: a lower and an upper bound on it.
+@dataclass(frozen=True, repr=False)
+class SeveralReleases(RunCase, Around):
+    """The theorem of a sampler for batches of which several sums are released.
 
-    With a matrix it is that of the main release, and the others are in the sensitivity.
+    `stacks` says whether the inner theorem itself has the other releases if there is a matrix.
     """
-    if body.matrix.kind != "identity":
-        return (number(body.noise.multiplier),) * 2
-    return effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])
 
-
-@dataclass(frozen=True, slots=True)
-class SeveralReleases:
-    """The analysis of a sampler for batches of which several sums are released."""
-
-    inner: Analysis
-    #: Whether the analysis itself has the other releases if there is a matrix.
+    node: TrainingRun
     stacks: bool = False
 
-    def analysis(self) -> Analysis:
-        """Return the analysis of all releases together."""
-        return Analysis(
-            self.words,
-            bounds=None if self.inner.bounds is None else self.bounds,
-            mechanism=None if self.inner.mechanism is None else self.mechanism,
-            refusals=self.refusals,
-            gaussian=self.inner.gaussian,
-        )
-
-    def words(self, document: Document, body: Body) -> Reduction:
+    def words(self) -> Reduction:
         """Return the sampler's theorem, worded for the stacked releases."""
-        open_ = body.noise.multiplier == "solve"
-        stacked = body.matrix.kind != "identity"
-        usual = self.inner.words(document, body if open_ or stacked else _with(body, multipliers(body)[0]))
-        count = 1 + len(body.noise.also)
+        open_ = self.node.noise.multiplier == "solve"
+        stacked = self.node.matrix.kind != "identity"
+        usual = self.inner.on(self.node if open_ or stacked else _with(self.node, multipliers(self.node)[0])).words()
+        count = 1 + len(self.node.noise.also)
         of = "the effective multiplier of all releases, (Σ σ_i⁻²)^(−1/2)"
         remark = (
-            f"σ here is {of}." if open_ else f"The multiplier here is {of}, of σ = {number(body.noise.multiplier):g}."
+            f"σ here is {of}."
+            if open_
+            else f"The multiplier here is {of}, of σ = {number(self.node.noise.multiplier):g}."
         )
         if stacked:
             remark = (
@@ -90,38 +74,36 @@ class SeveralReleases:
                     f"Each round also releases, of the same batch, {release.what}: a sum to which each record contributes at "
                     f"most a clip norm of its own, with fresh Gaussian noise of standard deviation "
                     f"{shortest(release.multiplier)} times that, independent of all other noise."
-                    for release in body.noise.also
+                    for release in self.node.noise.also
                 ),
                 NOTHING_ELSE,
             ),
         )
 
-    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+    def bounds(self) -> DirectedBounds:
         """Return the rounds with the effective multiplier, rounded to the safe side for each bound."""
-        assert self.inner.bounds is not None
-        if body.matrix.kind != "identity":
-            return self.inner.bounds(document, body)
-        below, above = multipliers(body)
-        upper = self.inner.bounds(document, _with(body, below))
-        lower = self.inner.bounds(document, _with(body, above))
+        if self.node.matrix.kind != "identity":
+            return self.inner.bounds()
+        below, above = multipliers(self.node)
+        upper = self.inner.on(_with(self.node, below)).bounds()
+        lower = self.inner.on(_with(self.node, above)).bounds()
         return {
             direction: Bounds(upper[direction].upper, lower[direction].lower, lower[direction].inner)
             for direction in upper
         }
 
-    def mechanism(self, document: Document, body: Body) -> SampledMechanism:
+    def mechanism(self) -> SampledMechanism:
         """Return the mechanism to sample, with no more noise than there is; for lower bounds with no less."""
-        assert self.inner.mechanism is not None
-        if body.matrix.kind != "identity":
-            return self.inner.mechanism(document, body)
-        below, above = multipliers(body)
-        least = self.inner.mechanism(document, _with(body, above))
-        return replace(self.inner.mechanism(document, _with(body, below)), lower=least.lower or least)
+        if self.node.matrix.kind != "identity":
+            return self.inner.mechanism()
+        below, above = multipliers(self.node)
+        least = self.inner.on(_with(self.node, above)).mechanism()
+        return replace(self.inner.on(_with(self.node, below)).mechanism(), lower=least.lower or least)
 
-    def refusals(self, document: Document, body: Body) -> list[Problem]:
+    def refusals(self) -> list[Problem]:
         """Refuse what the sampler's analysis refuses, and a matrix if the sampler does not stack other releases with it."""
-        problems = [] if self.inner.refusals is None else self.inner.refusals(document, body)
-        if body.matrix.kind == "identity" or self.stacks:
+        problems = self.inner.refusals()
+        if self.node.matrix.kind == "identity" or self.stacks:
             return problems
         message = (
             "several releases of a batch are analysed beside a matrix, which correlates the noise of the main release only, "
@@ -129,9 +111,12 @@ class SeveralReleases:
             "these, leave the matrix out, or release the other sums as another phase, of batches that are drawn for them alone"
         )
         allowed = "none, balls-in-bins or cyclic-poisson as the sampler; no matrix, or one release"
-        return [*problems, document.problem("no-valid-bound", body.at("noise", "also"), message, allowed=allowed)]
+        return [
+            *problems,
+            self.asked.problem("no-valid-bound", self.node.at("noise", "also"), message, allowed=allowed),
+        ]
 
 
-def _with(body: Body, multiplier: float) -> Body:
-    """Return the body with a single release of this multiplier."""
-    return replace(body, noise=body.noise.model_copy(update={"multiplier": multiplier, "also": ()}))
+def _with(run: TrainingRun, multiplier: float) -> TrainingRun:
+    """Return the run with a single release of this multiplier."""
+    return replace(run, noise=run.noise.model_copy(update={"multiplier": multiplier, "also": ()}))

@@ -1,0 +1,41 @@
+"""The sentences that state the units of multipliers and scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.document.tree import Release
+from pyaccount.plan.laplace import SCALE
+
+if TYPE_CHECKING:
+    from pyaccount.plan.protection import Protection
+
+INDEPENDENT = (
+    "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."
+)
+CORRELATED = (
+    "σ is the standard deviation of the rows of Z in units of the clip norm of one record, where training adds C⁻¹Z; "
+    "the largest column norm of C is stated with each phase, 1 unless the document says otherwise."
+)
+
+ALSO = (
+    "Where a batch has several releases σ is that of the main one; the others are stated with each phase, each in units of its "
+    "own clip norm, and the effective multiplier is that of all of them together."
+)
+
+
+OF_MECHANISMS = "The scale of a mechanism is in the unit of what it releases, as its sensitivity is."
+
+
+def conventions(asked: Protection) -> str:
+    """Return the sentences that state the units of a document's multipliers, each once."""
+    runs = [case.node for case in asked.runs()]
+    sentences = []
+    if any(run.noise.kind == "gaussian" for run in runs):
+        sentences.append(INDEPENDENT if all(run.matrix.kind == "identity" for run in runs) else CORRELATED)
+        sentences += [ALSO] if any(run.noise.also for run in runs) else []
+    if any(run.noise.kind == "laplace" for run in runs):
+        sentences.append(SCALE)
+    if any(isinstance(node, Release) for node in asked.every_node()):
+        sentences.append(OF_MECHANISMS)
+    return " ".join(sentences)
