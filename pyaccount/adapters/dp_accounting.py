@@ -37,7 +37,7 @@ from pyaccount.document.ranges import (
     TREE_ROUNDS,
 )
 from pyaccount.document.releases import effective
-from pyaccount.document.tree import Combined, TrainingRun
+from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
@@ -308,7 +308,7 @@ _EVENTS = ("poisson", "fixed-size", "with-replacement", "none")
 def _without_event(described: Document, run: Node) -> list[Problem]:
     """Return a problem for each part of a phase that no event describes."""
     problems: list[Problem] = []
-    if not isinstance(run, TrainingRun):
+    if not isinstance(run, TrainingNode):
         message = (
             "no event is written for a mechanism in place of training, for phases on a sample, or for disjoint parts: events of "
             "the first two can be read"
@@ -350,7 +350,7 @@ def _without_event(described: Document, run: Node) -> list[Problem]:
     return problems
 
 
-def _event(library: Any, run: TrainingRun) -> Any:
+def _event(library: Any, run: TrainingNode) -> Any:
     """Return the event of a run for which `_without_event` found no problem."""
     # Several releases of one batch are one Gaussian release with the effective multiplier, of which this is a lower bound.
     sigma = effective([number(run.noise.multiplier), *(release.multiplier for release in run.noise.also)])[0]

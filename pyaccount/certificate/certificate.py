@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.certificate.model import Solved
     from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.pages.page import Page
@@ -172,7 +172,7 @@ def chosen(data: CertificateModel, document: Document) -> Document:
     phase = data.phases[0]
     stated = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
 
-    def fits(run: TrainingRun) -> bool:
+    def fits(run: TrainingNode) -> bool:
         sections = {"matrix": run.matrix, "sampler": run.sampler}
         return all(
             getattr(sections[str(path[-2])], str(path[-1])) == stated.get(str(path[-1])) for path in document.choices

@@ -32,7 +32,7 @@ from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import only_training, statement, unit_of
 from pyaccount.document.epochs import epochs_of
 from pyaccount.document.releases import effective
-from pyaccount.document.tree import Combined, TrainingRun
+from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number
@@ -191,8 +191,8 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 
 def _phase(node: Node, document: Document, asked: Node, protection: Protection) -> PhaseRecord:
-    if isinstance(node, TrainingRun):
-        assert isinstance(asked, TrainingRun)
+    if isinstance(node, TrainingNode):
+        assert isinstance(asked, TrainingNode)
         return _run(RunCase(protection, node), asked)
     rate = None if node.draw is None or node.own_probabilities is not None else node.draw.probability
     return PhaseRecord(
@@ -237,7 +237,7 @@ NO_MATRIX = MatrixRecord(
 )
 
 
-def _run(case: RunCase, asked: TrainingRun) -> PhaseRecord:
+def _run(case: RunCase, asked: TrainingNode) -> PhaseRecord:
     body = case.node
     plan, draws, also = sampler_plan(case), body.draws_per_iteration(), body.noise.also
     sigma, one_rate = constant_multiplier(case), body.has_one_rate
@@ -298,7 +298,7 @@ def _mechanism(node: Node, document: Document) -> MechanismRecord:
     return MechanismRecord(kind=node.released_kind, stated=keys)
 
 
-def matrix_record(case: RunCase, asked: TrainingRun) -> MatrixRecord:
+def matrix_record(case: RunCase, asked: TrainingNode) -> MatrixRecord:
     """Return what is stated about C: enough to train with it. `asked` is the phase before a matrix was searched for."""
     stated, built = asked.matrix if asked.matrix.searched else case.node.matrix, strategy(case)
     kind = stated.kind if isinstance(stated.kind, str) else "choose"
@@ -331,7 +331,7 @@ def matrix_record(case: RunCase, asked: TrainingRun) -> MatrixRecord:
     )
 
 
-def _epochs(body: TrainingRun) -> float | None:
+def _epochs(body: TrainingNode) -> float | None:
     """Return how many epochs the iterations of a body are; None unless its document counts in epochs."""
     length = None if body.epochs is None else body.epoch()
     if length is None:
@@ -342,7 +342,7 @@ def _epochs(body: TrainingRun) -> float | None:
 def _utility(document: Document, protection: Protection) -> Utility | None:
     """Return σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: for prefix sums and a workload."""
     run = document.phases[0]
-    if len(document.phases) != 1 or run.count != 1 or not isinstance(run, TrainingRun):
+    if len(document.phases) != 1 or run.count != 1 or not isinstance(run, TrainingNode):
         return None
     if not run.noise.sums_have_error:
         return None

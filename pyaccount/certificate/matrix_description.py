@@ -15,7 +15,7 @@ from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.record import Finite, OutputRecord, Record
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import DocumentError
 from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
@@ -122,7 +122,7 @@ def _unknown(case: Case) -> Problem:
 
 
 def _phase(node: Node, protection: Protection, asked: Node) -> PhaseMatrix:
-    if not isinstance(node, TrainingRun) or not isinstance(asked, TrainingRun):
+    if not isinstance(node, TrainingNode) or not isinstance(asked, TrainingNode):
         return PhaseMatrix(
             name=node.name,
             iterations=1,

@@ -14,7 +14,7 @@ from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.statement import unit_of
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, placed
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable, quoted
 from pyaccount.reading.sources import Folders, Handed
 
@@ -110,7 +110,7 @@ def _with_stated_matrices(document: Document, data: CertificateModel) -> Documen
     """
     for run, phase in zip(document.phases, data.phases, strict=True):
         stated = phase.matrix
-        if not isinstance(run, TrainingRun) or not run.matrix.optimized:
+        if not isinstance(run, TrainingNode) or not run.matrix.optimized:
             continue
         if stated.buffers is not None:
             matrix: dict[str, Any] = {"kind": "blt", "scales": stated.buffers.scales, "decays": stated.buffers.decays}

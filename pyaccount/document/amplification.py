@@ -13,7 +13,7 @@ from pyaccount.document.noise import Gaussian
 from pyaccount.document.samplers import Drawn
 from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.sections import Training
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.validation import validate
 from pyaccount.document.views import sampler_of
 from pyaccount.document.words import VERSION
@@ -115,7 +115,7 @@ class Amplification(Written):
             iterations=1,
         )
         #: The draw, as a run of one round.
-        self.draw = TrainingRun(
+        self.draw = TrainingNode(
             (), None, 1, training, sampler_of(model), Identity(kind="identity"), Gaussian(multiplier=1.0), "sampling"
         )
         wrong = (*self.draw.sampler.draw_problems(self.draw), *disagreements(self.draw, self.position))

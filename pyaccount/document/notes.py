@@ -13,7 +13,7 @@ from pyaccount.rounding import shortest as number_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
 
 
 #: A note is written about more epochs than `MOST_EPOCHS` if an epoch has at least `FEWEST_ROUNDS` rounds: with larger
@@ -57,7 +57,7 @@ def notes(document: Document) -> Iterator[str]:
             yield from _on_iterations(document, run)
 
 
-def _on_epochs(document: Document, run: TrainingRun) -> Iterator[str]:
+def _on_epochs(document: Document, run: TrainingNode) -> Iterator[str]:
     """Yield the note of the sampler on the number of epochs, if it has one."""
     length, rounds = run.epoch(), number_or_none(run.training.iterations)
     if length is not None and rounds is not None:
@@ -66,7 +66,7 @@ def _on_epochs(document: Document, run: TrainingRun) -> Iterator[str]:
             yield _note(document, run.at("training", "epochs"), message)
 
 
-def _on_iterations(document: Document, run: TrainingRun) -> Iterator[str]:
+def _on_iterations(document: Document, run: TrainingNode) -> Iterator[str]:
     """Yield a note on unusually many epochs: the iterations may count micro-batches, to which no noise is added."""
     length, rounds = run.epoch(), number_or_none(run.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:

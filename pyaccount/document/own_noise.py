@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.schedules import ScheduledMultiplier
-from pyaccount.document.tree import Combined, TrainingRun
+from pyaccount.document.tree import Combined, TrainingNode
 
 if TYPE_CHECKING:
     from pyaccount.document.tree import Node
@@ -20,7 +20,7 @@ def with_own_noise(stated: Mapping[str, Any], node: Node) -> dict[str, Any]:
     if isinstance(node, Combined):
         phases = zip(stated[node.list_key], node.inner, strict=True)
         return {**stated, node.list_key: [with_own_noise(phase, inner) for phase, inner in phases]}
-    if not isinstance(node, TrainingRun) or node.stated_noise is None:
+    if not isinstance(node, TrainingNode) or node.stated_noise is None:
         return dict(stated)
     multiplier: Any = node.noise.multiplier
     if isinstance(multiplier, ScheduledMultiplier):

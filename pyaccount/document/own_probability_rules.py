@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import problem
 from pyaccount.reading.fields import SOLVE
 from pyaccount.reading.nodes import REPORTED
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def own_probability_problems(node: Node) -> Iterator[Problem]:
     """Yield the problems of a node whose records are drawn with probabilities of their own."""
     own, path = node.own_probabilities, node.at_probability()
-    run = node if isinstance(node, TrainingRun) else None
+    run = node if isinstance(node, TrainingNode) else None
     if own is None or (run is not None and run.sampler.one_probability):
         # The plan refuses samplers that need one probability for all records, with the reason.
         return

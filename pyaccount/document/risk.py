@@ -17,7 +17,7 @@ from pyaccount.rounding import shortest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.document.views import Mechanism
 
 #: The fields that state a budget, and the pair of rates: the true-positive rate is limited at the false-positive rate.
@@ -30,7 +30,7 @@ def usual_delta(records: int | None) -> str:
     return f"1e-{len(str(records or 10**6 - 1))}"
 
 
-def target(privacy: Privacy, runs: Iterable[TrainingRun]) -> Privacy:
+def target(privacy: Privacy, runs: Iterable[TrainingNode]) -> Privacy:
     """Return the section for the later rooms: with a budget of risk, ε is the blank at the δ of the report."""
     if not isinstance(privacy.risk, Risk):
         return privacy

@@ -19,7 +19,7 @@ from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
 from pyaccount.document.stated import number_or_none
-from pyaccount.document.tree import Parts, Release, TrainingRun
+from pyaccount.document.tree import MechanismRelease, Parts, TrainingNode
 from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem, path_text, problem
 from pyaccount.reading.fields import SOLVE
@@ -41,7 +41,7 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
         yield from own_probability_problems(node)
         if isinstance(node, Parts):
             yield from disjoint_problems(node)
-        if isinstance(node, Release):
+        if isinstance(node, MechanismRelease):
             yield from node.mechanism.problems(node)
     for run in document.runs():
         yield from _length_is_given(run)
@@ -79,7 +79,7 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
             return
 
 
-def _length_is_given(run: TrainingRun) -> Iterator[Problem]:
+def _length_is_given(run: TrainingNode) -> Iterator[Problem]:
     """Report a run that states neither iterations nor epochs."""
     if run.training.iterations is None and run.training.epochs is None and run.epochs is None:
         path = run.at("training", "iterations")
@@ -88,7 +88,7 @@ def _length_is_given(run: TrainingRun) -> Iterator[Problem]:
         yield problem("missing-key", path, message, allowed=allowed)
 
 
-def _epochs_say_iterations(run: TrainingRun) -> Iterator[Problem]:
+def _epochs_say_iterations(run: TrainingNode) -> Iterator[Problem]:
     """Report epochs that contradict `iterations`, or whose number of iterations is unknown or out of range."""
     if run.epochs is None:
         return
@@ -112,7 +112,7 @@ def _epochs_say_iterations(run: TrainingRun) -> Iterator[Problem]:
         yield problem("contradiction", path, message)
 
 
-def _epoch_is_known(run: TrainingRun) -> Iterator[Problem]:
+def _epoch_is_known(run: TrainingNode) -> Iterator[Problem]:
     """Report that the length of an epoch is unknown, unless another rule already asks for the missing value."""
     if run.training.expected_batch_size == SOLVE:
         message = (

@@ -16,14 +16,14 @@ from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
     from pyaccount.document.schedules import Scheduled
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.document.views import Mechanism
 
 #: The keys under `training` that state a rate.
 _RATES = ("sampling_probability", "expected_batch_size", "participation_rate")
 
 
-def schedule_problems(run: TrainingRun) -> Iterator[Problem]:
+def schedule_problems(run: TrainingNode) -> Iterator[Problem]:
     """Yield the problems of the schedules of a run."""
     for path, scheduled in run.schedules().items():
         yield from _length(run, path, scheduled)
@@ -69,7 +69,7 @@ def length_message(values: int, rounds: int) -> str:
     )
 
 
-def _length(run: TrainingRun, path: Path, scheduled: Scheduled) -> Iterator[Problem]:
+def _length(run: TrainingNode, path: Path, scheduled: Scheduled) -> Iterator[Problem]:
     """Report a list of another length than the number of iterations, and iterations that are to be solved for a list."""
     schedule, rounds = readable(scheduled), run.training.iterations
     if schedule is None or isinstance(schedule, Decaying):
@@ -88,7 +88,7 @@ def _length(run: TrainingRun, path: Path, scheduled: Scheduled) -> Iterator[Prob
         yield problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")
 
 
-def _one_rate(run: TrainingRun) -> Iterator[Problem]:
+def _one_rate(run: TrainingNode) -> Iterator[Problem]:
     """Report a second statement of a rate that is scheduled."""
     given = {name: getattr(run.training, name) for name in _RATES}
     given = {name: value for name, value in given.items() if value is not None}

@@ -27,7 +27,7 @@ from pyaccount.reading.canonical import integral
 from pyaccount.reading.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.reading.files import LARGEST_FILE
 from pyaccount.reading.kinds import Section
-from pyaccount.reading.nodes import Listing, Node, Scalar, Table, find, located, plain_value, value_under
+from pyaccount.reading.nodes import Listing, Scalar, Table, TreeNode, find, located, plain_value, value_under
 from pyaccount.reading.overrides import (
     PATH,
     Override,
@@ -98,7 +98,7 @@ class VariedPaths:
     """Paths that vary together, and the values that they take in turn."""
 
     paths: tuple[tuple[str, ...], ...]
-    values: tuple[tuple[Node, ...], ...]
+    values: tuple[tuple[TreeNode, ...], ...]
 
     def __len__(self) -> int:
         return len(self.values[0])
@@ -113,7 +113,7 @@ class Cell:
     #: The file and the tree of the document, and the values that vary, as nodes.
     file: str | None
     root: Table
-    values: tuple[tuple[tuple[str, ...], Node], ...]
+    values: tuple[tuple[tuple[str, ...], TreeNode], ...]
     problems: tuple[Problem, ...]
     #: Where files that the document names may lie, besides its own folder.
     folders: tuple[str, ...]
@@ -126,7 +126,7 @@ class Cell:
 
     def document(self) -> Document:
         """Return the validated document. Raises `DocumentError`."""
-        root: Node = self.root
+        root: TreeNode = self.root
         problems = list(self.problems)
         for words, value in self.values:
             root, more = laid(root, words, value)
@@ -231,7 +231,7 @@ def _check(grid: SweepGrid) -> None:
 
 
 def _grid(
-    file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override], folders: Folders
+    file: str | None, root: TreeNode, problems: list[Problem], overrides: Sequence[Override], folders: Folders
 ) -> SweepGrid:
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
@@ -299,7 +299,7 @@ def _overridden(
 
 
 def _listed(  # noqa: PLR0913, PLR0917 - an entry of a list, and where its file may lie
-    root: Table, index: int, node: Node, file: str | None, overrides: Sequence[Override], folders: Folders
+    root: Table, index: int, node: TreeNode, file: str | None, overrides: Sequence[Override], folders: Folders
 ) -> tuple[str | None, Table, tuple[Problem, ...]]:
     """Return the file, tree and problems of one of the documents that a sweep lists."""
     if isinstance(node, Table):
@@ -329,7 +329,7 @@ def _listed(  # noqa: PLR0913, PLR0917 - an entry of a list, and where its file 
     return _document(Handed(name, data), overrides)
 
 
-def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Problem]]:
+def _axes(root: Table, node: TreeNode) -> tuple[tuple[VariedPaths, ...], list[Problem]]:
     """Read `vary`: a mapping of paths that are crossed, or a list of mappings whose paths vary together."""
     problems: list[Problem] = []
     if isinstance(node, Table):
@@ -388,7 +388,7 @@ def _axis(
     return (None if problems else VariedPaths(tuple(paths), tuple(values))), problems
 
 
-def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
+def _values(root: Table, path: Path, node: TreeNode) -> tuple[TreeNode, ...] | Problem:
     """Return the values of one path, from a list or a span, or the problem with them."""
     try:
         if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
@@ -404,7 +404,7 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
     return _located(root, path, "wrong-type", f"must be {_VALUES}{deeper}")
 
 
-def _listed_values(node: Listing) -> tuple[Node, ...]:
+def _listed_values(node: Listing) -> tuple[TreeNode, ...]:
     """Return the values of a list. Raises `ValueError` with a message for the user."""
     if not node.items:
         raise ValueError("an empty list has no value to try")

@@ -130,7 +130,7 @@ class Node:
         for node in self.inner:
             yield from node.every()
 
-    def runs(self) -> Iterator[TrainingRun]:
+    def runs(self) -> Iterator[TrainingNode]:
         """Yield the training runs, this one or inside, in the order of the document."""
         for node in self.inner:
             yield from node.runs()
@@ -149,7 +149,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingRun(Node):
+class TrainingNode(Node):
     """Rounds that release a sum over a batch, with noise."""
 
     key: ClassVar[str] = "training"
@@ -204,7 +204,7 @@ class TrainingRun(Node):
         """Return the document path of the sampling probability."""
         return self.at("training", "sampling_probability")
 
-    def runs(self) -> Iterator[TrainingRun]:
+    def runs(self) -> Iterator[TrainingNode]:
         """Yield this run."""
         yield self
 
@@ -309,7 +309,7 @@ class TrainingRun(Node):
         """Return the size B to which batches are truncated; None if no batch of the (known) data set can be larger."""
         return self.sampler.truncation(self)
 
-    def in_iterations(self) -> TrainingRun:
+    def in_iterations(self) -> TrainingNode:
         """Return the run with its epochs, if any, converted to iterations where they determine them."""
         asked = number_or_none(self.training.epochs)
         if asked is None:
@@ -322,7 +322,7 @@ class TrainingRun(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Node):
+class MechanismRelease(Node):
     """The release of a mechanism in place of training, of all records or of a sample."""
 
     key: ClassVar[str] = "mechanism"

@@ -32,7 +32,7 @@ from pyaccount.reading import numerals
 from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import listed
 from pyaccount.reading.kinds import Section
-from pyaccount.reading.nodes import REPORTED, Node, Table, find, located, plain_value
+from pyaccount.reading.nodes import REPORTED, Table, TreeNode, find, located, plain_value
 from pyaccount.reading.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
 from pyaccount.reading.typography import odd_characters_note
 from pyaccount.reading.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
@@ -252,7 +252,7 @@ class _Review:
 
     def excused(self, path: Path) -> bool:
         """Return whether a key is missing only because of something that was reported already."""
-        parent: Node | None = find(self.root, path[:-1])
+        parent: TreeNode | None = find(self.root, path[:-1])
         return path in self.meant or (isinstance(parent, Table) and parent.torn)
 
     def excuse(self) -> None:

@@ -25,7 +25,7 @@ from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
 from pyaccount.document.sections import Accounting, Privacy
 from pyaccount.document.stated import number_or_none
-from pyaccount.document.tree import Best, Combined, Draw, Node, Parts, Release, Sample, Sequence, TrainingRun
+from pyaccount.document.tree import Best, Combined, Draw, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
 from pyaccount.errors import Path
 from pyaccount.reading.fields import Solve
 from pyaccount.reading.nodes import REPORTED
@@ -63,19 +63,19 @@ class Mechanism(Written):
         for phase in self.phases:
             yield from phase.every()
 
-    def runs(self) -> Iterator[TrainingRun]:
+    def runs(self) -> Iterator[TrainingNode]:
         """Yield the training runs, at any depth."""
         for phase in self.phases:
             yield from phase.runs()
 
-    def runs_among_phases(self) -> Iterator[TrainingRun]:
+    def runs_among_phases(self) -> Iterator[TrainingNode]:
         """Yield the phases that are training runs."""
         for phase in self.phases:
-            if isinstance(phase, TrainingRun):
+            if isinstance(phase, TrainingNode):
                 yield phase
 
     @property
-    def run(self) -> TrainingRun:
+    def run(self) -> TrainingNode:
         """The only training run of a document that is known to have one."""
         (run,) = self.runs()
         return run
@@ -96,7 +96,7 @@ def phases_of(model: AnyDocument) -> tuple[Node, ...]:
 
 def _scaled(node: Node, scale: float | Solve) -> Node:
     """Return the node with the noise of its training runs times a factor."""
-    if isinstance(node, TrainingRun):
+    if isinstance(node, TrainingNode):
         return replace(node, noise=scaled(node.noise, scale), stated_noise=node.noise)
     if isinstance(node, Combined):
         return replace(node, inner=tuple(_scaled(one, scale) for one in node.inner))
@@ -132,7 +132,7 @@ def _sample(model: SampledPhases, path: Path, name: str | None) -> Node:
 
 def _release(model: MechanismDocument | MechanismPhase, path: Path, name: str | None) -> Node:
     mechanism = model.mechanism if _was_read(model.mechanism) else MechanismKind()
-    return Release(path, name, model.count, mechanism, _draw_of(model.sampler))
+    return MechanismRelease(path, name, model.count, mechanism, _draw_of(model.sampler))
 
 
 def _training_run(model: SingleDocument | Phase, path: Path, name: str | None) -> Node:
@@ -143,7 +143,7 @@ def _training_run(model: SingleDocument | Phase, path: Path, name: str | None) -
     own = _own_probabilities(training.sampling_probability)
     if own is not None and not sampler.one_probability and own.largest() is not None:
         training = training.model_copy(update={"sampling_probability": own.largest()})
-    run = TrainingRun(path, name, model.count, training, sampler, matrix, model.noise, workload=workload)
+    run = TrainingNode(path, name, model.count, training, sampler, matrix, model.noise, workload=workload)
     return replace(run, own_probabilities=own).in_iterations()
 
 

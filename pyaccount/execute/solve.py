@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
-from pyaccount.document.tree import Release
+from pyaccount.document.tree import MechanismRelease
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.infinite_loss import refuse_infinite
@@ -231,7 +231,7 @@ def _noise_range(search: Search) -> tuple[float, float, float]:
         mechanism = next(
             one.mechanism
             for one in search.document.every_node()
-            if isinstance(one, Release) and one.at("mechanism") == search.path[:-1]
+            if isinstance(one, MechanismRelease) and one.at("mechanism") == search.path[:-1]
         )
         unit = float(getattr(mechanism, "sensitivity", 1.0))
         low, high = (min(max(end * unit, SCALE.minimum), SCALE.maximum) for end in NOISE_RANGE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.consistency import form_sha256
 from pyaccount.certificate.issue import issue, matrix_record
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
@@ -103,7 +103,7 @@ class Recomputation:
         differing = [
             difference
             for run, asked, phase in zip(document.phases, self.document.phases, self.data.phases, strict=False)
-            if isinstance(run, TrainingRun) and isinstance(asked, TrainingRun)
+            if isinstance(run, TrainingNode) and isinstance(asked, TrainingNode)
             for difference in differences(
                 {"matrix": phase.matrix.model_dump()},
                 {"matrix": matrix_record(RunCase(Protection.of(document), run), asked).model_dump()},

@@ -17,7 +17,7 @@ from pyaccount.document.data_set import DataSet
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.resting import rests_on
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import DocumentError, LedgerError, Problem
 from pyaccount.ledger.events import hash_of
 from pyaccount.plan.common import number
@@ -164,7 +164,7 @@ def first_rounds(found: PlannedEntry, rounds: int) -> Document | None:
 
 def independent(found: PlannedEntry) -> bool:
     """Return whether the document is one run whose rounds are independent of one another."""
-    if len(found.document.phases) != 1 or not isinstance(found.document.phases[0], TrainingRun):
+    if len(found.document.phases) != 1 or not isinstance(found.document.phases[0], TrainingNode):
         return False
     (case,) = Protection.of(found.document).runs()
     return (

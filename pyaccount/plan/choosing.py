@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document.noise import Gaussian, Laplace
-from pyaccount.document.tree import Best, Node, Parts, Release, Sample, Sequence, TrainingRun
+from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
 from pyaccount.errors import DocumentError
 from pyaccount.plan import mechanisms
 from pyaccount.plan.combinators.best import BestTheorem
@@ -58,7 +58,7 @@ def _gaussian(case: RunCase) -> Theorem:
 
 
 def _of_release(case: Case) -> Theorem:
-    assert isinstance(case.node, Release)
+    assert isinstance(case.node, MechanismRelease)
     return mechanisms.PLANS[type(case.node.mechanism)](case.asked, case.node)
 
 
@@ -96,8 +96,8 @@ NOISES: dict[type, Callable[[RunCase], Theorem]] = {
 }
 #: The theorem of a node, by its class.
 THEOREMS: dict[type[Node], Callable[[Case], Theorem]] = {
-    TrainingRun: _of_run,
-    Release: _of_release,
+    TrainingNode: _of_run,
+    MechanismRelease: _of_release,
     Sequence: lambda case: SequenceTheorem(case.asked, case.node, inside(case)),
     Sample: _of_sample,
     Parts: _of_parts,

@@ -14,7 +14,7 @@ from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
     from pyaccount.document.sections import Privacy
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection, RunCase
     from pyaccount.reading.fields import Solve
@@ -80,18 +80,18 @@ def group_refusals(case: RunCase) -> list[Problem]:
     return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
-def rounds_text(run: TrainingRun) -> str:
+def rounds_text(run: TrainingNode) -> str:
     """Return how many rounds a run runs, as text for people."""
     iterations = value_or_symbol(run.training.iterations, "n")
     return iterations if run.count == 1 else f"{run.count} × {iterations}"
 
 
-def rounds(run: TrainingRun) -> int:
+def rounds(run: TrainingNode) -> int:
     """Return how many rounds a run runs, over all of its runs."""
     return run.count * number(run.training.iterations)
 
 
-def length_text(run: TrainingRun) -> str | None:
+def length_text(run: TrainingNode) -> str | None:
     """Explain how the rounds of a run follow from the epochs that the document asks for; None if it asks for none."""
     length = None if run.epochs is None else run.epoch()
     if length is None or run.epochs is None or run.training.iterations == "solve":
@@ -104,7 +104,7 @@ def length_text(run: TrainingRun) -> str | None:
     return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
 
 
-def basic_assumptions(privacy: Privacy, run: TrainingRun | None = None) -> tuple[str, ...]:
+def basic_assumptions(privacy: Privacy, run: TrainingNode | None = None) -> tuple[str, ...]:
     """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `run`."""
     noise = NOISE if run is None or run.matrix.kind == "identity" else MATRIX_NOISE
     users = run is not None and run.sampler.protects_users

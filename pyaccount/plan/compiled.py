@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
@@ -294,7 +294,7 @@ class CompiledDocument:
     def _kinds(self, one: Theorem) -> Iterable[object]:
         """Return what distinguishes the kinds of rounds of a body; nothing while the length of its schedule is the blank."""
         run = one.node
-        assert isinstance(run, TrainingRun)
+        assert isinstance(run, TrainingNode)
         noise, batch = run.noise.multiplier, run.training.expected_batch_size
         if run.schedules():
             known = run.training.iterations != "solve"
@@ -350,7 +350,7 @@ def worded(theorems: tuple[Theorem, ...]) -> tuple[Reduction, ...]:
     """Return the theorem for each phase in words. For one that counts in epochs, its length is an assumption too."""
     reductions = []
     for one in theorems:
-        reduction, length = one.words(), length_text(one.node) if isinstance(one.node, TrainingRun) else None
+        reduction, length = one.words(), length_text(one.node) if isinstance(one.node, TrainingNode) else None
         reductions.append(
             reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length))
         )

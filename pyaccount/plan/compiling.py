@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pyaccount.document.tree import Release
+from pyaccount.document.tree import MechanismRelease
 from pyaccount.errors import DocumentError
 from pyaccount.plan.choosing import theorem_of
 from pyaccount.plan.combinators.parts import ONE_EACH
@@ -121,7 +121,7 @@ def _uncertain_beside_samples(plan: CompiledDocument) -> list[Problem]:
     return [
         plan.document.problem("no-valid-bound", node.at("mechanism"), message, allowed="a proven guarantee")
         for node in plan.document.every_node()
-        if isinstance(node, Release) and node.mechanism.uncertain
+        if isinstance(node, MechanismRelease) and node.mechanism.uncertain
     ]
 
 

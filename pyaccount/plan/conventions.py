@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document.tree import Release
+from pyaccount.document.tree import MechanismRelease
 from pyaccount.plan.laplace import SCALE
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ def conventions(asked: Protection) -> str:
         sentences += [ALSO] if any(run.noise.also for run in runs) else []
     if any(run.noise.kind == "laplace" for run in runs):
         sentences.append(SCALE)
-    if any(isinstance(node, Release) for node in asked.every_node()):
+    if any(isinstance(node, MechanismRelease) for node in asked.every_node()):
         sentences.append(OF_MECHANISMS)
     return " ".join(sentences)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.scheduled_rounds import kinds_of
@@ -110,7 +110,7 @@ def _moments_cost(mechanism: SampledMechanism) -> list[str]:
 def _kinds(theorem: Theorem) -> int:
     """Return the number of kinds of rounds of a phase: one, unless it is a run with a schedule of a known length."""
     run = theorem.node
-    if not isinstance(run, TrainingRun) or not run.schedules() or run.training.iterations == "solve":
+    if not isinstance(run, TrainingNode) or not run.schedules() or run.training.iterations == "solve":
         return 1
     return len(kinds_of(RunCase(theorem.asked, run)))
 
@@ -122,7 +122,7 @@ def _rounds(node: Node) -> int:
 
 def _rate(node: Node) -> float:
     """Return roughly how often a record takes part; 1 if the rate is the blank or if there is no single rate."""
-    if not isinstance(node, TrainingRun):
+    if not isinstance(node, TrainingNode):
         return 1.0 if node.draw is None else node.draw.probability
     try:
         return node.participation_rate()

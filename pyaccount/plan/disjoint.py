@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pyaccount.document.tree import Parts, Release, TrainingRun
+from pyaccount.document.tree import MechanismRelease, Parts, TrainingNode
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Case
@@ -200,14 +200,14 @@ def crossing_refusals(case: Case) -> list[Problem]:
         return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
     problems = []
     for one in case.node.every():
-        if isinstance(one, Release):
+        if isinstance(one, MechanismRelease):
             message = (
                 "under replace-one this states what the mechanism reveals if a record is replaced by one of the same part, but a "
                 "record may also leave the part, or join it: use add-remove, where 2 records cover one that is replaced, or "
                 "zero-out"
             )
             path, allowed = one.at("mechanism"), "training, sampler and noise; or another adjacency"
-        elif isinstance(one, TrainingRun) and one.sampler.needs_size:
+        elif isinstance(one, TrainingNode) and one.sampler.needs_size:
             message = (
                 "under replace-one a record may be replaced by one of another part, so the number of records in a part is not "
                 "fixed, which this sampler's bound needs: use add-remove or zero-out, or a sampler that draws each record "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document.tree import Best, Node, Parts, Release, Sample, Sequence, TrainingRun
+from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Case, Protection, RunCase, of_run
@@ -104,7 +104,7 @@ def _best(case: Case) -> FormNode:
 
 
 def _release(case: Case) -> FormNode:
-    assert isinstance(case.node, Release)
+    assert isinstance(case.node, MechanismRelease)
     return _found(case.node.mechanism.normal_form(case.asked.privacy.adjacency))
 
 
@@ -135,7 +135,7 @@ def _rounds(case: RunCase) -> FormNode:
     )
 
 
-def probability(run: TrainingRun) -> str | FormNode | None:
+def probability(run: TrainingNode) -> str | FormNode | None:
     """Return the probability with which a run draws, or those of its strata; None if it has none."""
     try:
         largest = run.sampling_probability()
@@ -159,8 +159,8 @@ def _found(node: FormNode | None) -> FormNode:
 
 #: The form of one run of a node, by its class.
 FORMS: dict[type[Node], Callable[[Case], FormNode]] = {
-    TrainingRun: _training,
-    Release: _release,
+    TrainingNode: _training,
+    MechanismRelease: _release,
     Sequence: _phases,
     Sample: _phases,
     Parts: _parts,

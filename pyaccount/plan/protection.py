@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.document.document import Document
 from pyaccount.document.naming import named_file
 from pyaccount.document.sections import Accounting, Privacy
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ class Case:
 class RunCase(Case):
     """A training run, and what is asked about it."""
 
-    node: TrainingRun
+    node: TrainingNode
 
 
 def of_run(case: Case) -> RunCase:
     """Return the question about a node that is known to be a training run."""
-    assert isinstance(case.node, TrainingRun)
+    assert isinstance(case.node, TrainingNode)
     return RunCase(case.asked, case.node)

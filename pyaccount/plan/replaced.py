@@ -51,7 +51,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document.tree import Release, TrainingRun
+from pyaccount.document.tree import MechanismRelease, TrainingNode
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import DirectedBounds, enclosed, one_round
 from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
@@ -87,9 +87,9 @@ def states_removal(node: Node) -> bool:
 
 
 def _states_removal(node: Node, *, of_client: bool) -> bool:
-    if isinstance(node, Release):
+    if isinstance(node, MechanismRelease):
         return node.mechanism.for_any_data() and not (of_client and node.draw is not None)
-    if isinstance(node, TrainingRun):
+    if isinstance(node, TrainingNode):
         return not of_client
     return not (of_client and node.draw is not None)
 

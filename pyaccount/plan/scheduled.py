@@ -29,7 +29,7 @@ from pyaccount.rounding import rounded_nearest, shortest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.theorem import Reduction
@@ -149,7 +149,7 @@ def _values_that_no_round_has(case: RunCase) -> Iterator[Problem]:
             yield case.asked.problem("fractional-batch", where, message, allowed="whole numbers")
 
 
-def _symbolic(run: TrainingRun) -> TrainingRun:
+def _symbolic(run: TrainingNode) -> TrainingNode:
     """Return the run with blanks in place of its schedules, so that words have symbols there."""
     noise, training = run.noise, run.training
     for path in run.schedules():

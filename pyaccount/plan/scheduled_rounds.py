@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.plan.protection import Protection, RunCase
 
 
@@ -63,7 +63,7 @@ def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[Ki
     )
 
 
-def runs_of_kinds(case: RunCase) -> Iterator[TrainingRun]:
+def runs_of_kinds(case: RunCase) -> Iterator[TrainingNode]:
     """Yield a run for each kind of rounds, in which all rounds are alike. Its length is the number of these rounds."""
     scale = next((scale_of(one) for path, one in case.node.schedules().items() if path[-1] == "multiplier"), 1.0)
     sampler = case.node.sampler.without_limits()
@@ -110,7 +110,7 @@ def _scaled(case: RunCase, key: str) -> tuple[float, NDArray[np.float64]] | None
     return None
 
 
-def at_round(case: RunCase, round: int) -> TrainingRun:
+def at_round(case: RunCase, round: int) -> TrainingNode:
     """Return the run with the noise and the rate of one round of a run, counted from 0."""
     noise, training = case.node.noise, {}
     for path, scheduled in case.node.schedules().items():

@@ -19,7 +19,7 @@ from pyaccount.plan.theorem import Around
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
@@ -43,7 +43,7 @@ class SeveralReleases(RunCase, Around):
     `stacks` says whether the inner theorem itself has the other releases if there is a matrix.
     """
 
-    node: TrainingRun
+    node: TrainingNode
     stacks: bool = False
 
     def words(self) -> Reduction:
@@ -117,6 +117,6 @@ class SeveralReleases(RunCase, Around):
         ]
 
 
-def _with(run: TrainingRun, multiplier: float) -> TrainingRun:
+def _with(run: TrainingNode, multiplier: float) -> TrainingNode:
     """Return the run with a single release of this multiplier."""
     return replace(run, noise=run.noise.model_copy(update={"multiplier": multiplier, "also": ()}))

@@ -8,7 +8,7 @@ from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
 
 
 def has_workload(document: Document) -> bool:
@@ -16,7 +16,7 @@ def has_workload(document: Document) -> bool:
     return any(run.workload is not None for run in document.runs_among_phases())
 
 
-def workload_of(run: TrainingRun) -> Workload:
+def workload_of(run: TrainingNode) -> Workload:
     """Return the workload of a run: what its errors are of, and which of them is minimised; by default prefix sums."""
     stated = run.workload
     if stated is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyaccount.errors import DocumentError, Path, Problem, quoted
-from pyaccount.reading.nodes import DEEPEST, MOST_NODES, Listing, Node, Place, Scalar, Table, too_large
+from pyaccount.reading.nodes import DEEPEST, MOST_NODES, Listing, Place, Scalar, Table, TreeNode, too_large
 
 
-def from_value(value: object, place: Place) -> tuple[Node, list[Problem]]:
+def from_value(value: object, place: Place) -> tuple[TreeNode, list[Problem]]:
     """Return the tree of a value, with `place` for every node, and the problems that did not prevent a tree.
 
     Raises `DocumentError` if the value is too large for a document, or contains itself.
@@ -23,7 +23,7 @@ class _Builder:
         self.problems: list[Problem] = []
         self.count = 0
 
-    def node(self, path: Path, value: object) -> Node:
+    def node(self, path: Path, value: object) -> TreeNode:
         self.count += 1
         if self.count > MOST_NODES or len(path) > DEEPEST:
             raise DocumentError([*self.problems, too_large(path, self.place)])
@@ -35,7 +35,7 @@ class _Builder:
         return Scalar(value, self.place)
 
     def table(self, path: Path, mapping: Mapping[object, object]) -> Table:
-        entries: dict[str, tuple[Place, Node]] = {}
+        entries: dict[str, tuple[Place, TreeNode]] = {}
         torn = False
         for key, value in mapping.items():
             if isinstance(key, str):

@@ -47,7 +47,7 @@ class Scalar:
 class Listing:
     """A list of nodes."""
 
-    items: tuple[Node, ...]
+    items: tuple[TreeNode, ...]
     place: Place
 
 
@@ -55,15 +55,15 @@ class Listing:
 class Table:
     """A mapping from keys, each with a place, to nodes. `torn` means that some keys were reported and left out."""
 
-    entries: dict[str, tuple[Place, Node]]
+    entries: dict[str, tuple[Place, TreeNode]]
     place: Place
     torn: bool = False
 
 
-Node = Scalar | Listing | Table
+TreeNode = Scalar | Listing | Table
 
 
-def child(node: Node, part: str | int) -> Node | None:
+def child(node: TreeNode, part: str | int) -> TreeNode | None:
     """Return the child of a node under a key or index, or `None`."""
     if isinstance(node, Table) and isinstance(part, str):
         entry = node.entries.get(part)
@@ -73,21 +73,21 @@ def child(node: Node, part: str | int) -> Node | None:
     return None
 
 
-def find(node: Node, path: Path) -> Node | None:
+def find(node: TreeNode, path: Path) -> TreeNode | None:
     """Return the node at a path, or `None`."""
-    current: Node | None = node
+    current: TreeNode | None = node
     for part in path:
         current = child(current, part) if current is not None else None
     return current
 
 
-def value_under(root: Node, key: str) -> object:
+def value_under(root: TreeNode, key: str) -> object:
     """Return the single value under a key at the top level, or `None`."""
     node = child(root, key)
     return node.value if isinstance(node, Scalar) else None
 
 
-def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
+def place_of(root: TreeNode, path: Path, *, key: bool = False) -> Place:
     """Return the place of the value at `path`, or of its key; if missing, that of the mapping that lacks it."""
     node = root
     for index, part in enumerate(path):
@@ -100,7 +100,7 @@ def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
     return node.place
 
 
-def plain_value(node: Node) -> object:
+def plain_value(node: TreeNode) -> object:
     """Return the tree as plain dictionaries, lists and values, without places."""
     if isinstance(node, Table):
         return {key: plain_value(value) for key, (_, value) in node.entries.items()}
@@ -109,7 +109,7 @@ def plain_value(node: Node) -> object:
     return node.value
 
 
-def replaced(node: Node, path: Path, new: Node) -> Node:
+def replaced(node: TreeNode, path: Path, new: TreeNode) -> TreeNode:
     """Return the tree with `new` at `path`. The last part may be a new key; everything above it must exist."""
     if not path:
         return new
@@ -130,7 +130,7 @@ def too_large(path: Path, place: Place) -> Problem:
     return Problem("document-too-large", message, path, place.file, place.line, place.column)
 
 
-def located(root: Node, problem: Problem, *, key: bool = False) -> Problem:
+def located(root: TreeNode, problem: Problem, *, key: bool = False) -> Problem:
     """Return the problem with the place and value at its path filled in; `key` takes the place of the key instead."""
     place = place_of(root, problem.path, key=key)
     node = find(root, problem.path) if problem.path and not key else None

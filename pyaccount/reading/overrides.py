@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from pyaccount.errors import DocumentError, Path, Problem, path_text, quoted, shortened
 from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Listing, Node, Place, Scalar, Table, child, find, plain_value, replaced
+from pyaccount.reading.nodes import Listing, Place, Scalar, Table, TreeNode, child, find, plain_value, replaced
 from pyaccount.reading.reader import read_tree
 
 Override = str | tuple[str, object]
@@ -66,7 +66,7 @@ def is_override(place: Place) -> bool:
     return place.file is not None and place.file.startswith((_ARGUMENT, _SET))
 
 
-def override(root: Node, overrides: Overrides) -> tuple[Node, list[Problem]]:
+def override(root: TreeNode, overrides: Overrides) -> tuple[TreeNode, list[Problem]]:
     """Return the tree with all overrides applied in order, and the problems of those that cannot be applied."""
     problems: list[Problem] = []
     for item in listed_overrides(overrides):
@@ -81,7 +81,7 @@ def override(root: Node, overrides: Overrides) -> tuple[Node, list[Problem]]:
     return root, problems
 
 
-def laid(root: Node, words: Sequence[str], value: Node) -> tuple[Node, list[Problem]]:
+def laid(root: TreeNode, words: Sequence[str], value: TreeNode) -> tuple[TreeNode, list[Problem]]:
     """Return the tree with `value` at the path of these words; if that is impossible, the old tree and the reason."""
     path = _resolved(root, words)
     changed = set_at(root, path, value)
@@ -90,9 +90,9 @@ def laid(root: Node, words: Sequence[str], value: Node) -> tuple[Node, list[Prob
     return _without_twin(changed, path), []
 
 
-def set_at(root: Node, path: Path, value: Node) -> Node | None:
+def set_at(root: TreeNode, path: Path, value: TreeNode) -> TreeNode | None:
     """Return the tree with `value` at `path`, creating missing mappings above it; `None` if that is impossible."""
-    node: Node = root
+    node: TreeNode = root
     for index, part in enumerate(path):
         below = child(node, part)
         if below is None or (isinstance(below, Scalar) and below.value is None):
@@ -106,7 +106,7 @@ def set_at(root: Node, path: Path, value: Node) -> Node | None:
     return replaced(root, path, value)
 
 
-def _without_twin(root: Node, path: Path) -> Node:
+def _without_twin(root: TreeNode, path: Path) -> TreeNode:
     """Return the tree without the twin of the key that was set: epochs replace iterations, and vice versa.
 
     A twin that was itself set by an override stays; if the two contradict each other, the rules report it.
@@ -122,7 +122,7 @@ def _without_twin(root: Node, path: Path) -> Node:
     return replaced(root, above, replace(section, entries=entries))
 
 
-def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
+def _parse(item: Override) -> tuple[list[str], TreeNode, list[Problem]]:
     """Return the words of the path, the value and the problems of an override. Raises `DocumentError`."""
     if isinstance(item, str):
         if re.search("[\ud800-\udfff]", item):
@@ -159,10 +159,10 @@ def path_words(path: str) -> list[str]:
     return re.findall(r"[A-Za-z0-9_-]+", path)
 
 
-def _resolved(root: Node, words: Sequence[str]) -> Path:
+def _resolved(root: TreeNode, words: Sequence[str]) -> Path:
     """Return the path that words mean in a tree; a number is an index only if its parent is a list."""
     path: list[str | int] = []
-    node: Node | None = root
+    node: TreeNode | None = root
     for word in words:
         part = int(word) if isinstance(node, Listing) and word.isdigit() else word
         path.append(part)
@@ -170,7 +170,7 @@ def _resolved(root: Node, words: Sequence[str]) -> Path:
     return tuple(path)
 
 
-def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
+def _dead_end(root: TreeNode, path: Path, file: str | None) -> Problem:
     """Return the problem that explains why nothing can be set at a path."""
     node = root
     depth = 0

@@ -14,13 +14,15 @@ import yaml
 from pyaccount.errors import DocumentError, Path, Problem, quoted
 from pyaccount.reading import numerals
 from pyaccount.reading.mistakes import explained
-from pyaccount.reading.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
+from pyaccount.reading.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Place, Scalar, Table, TreeNode, too_large
 
 #: The parser of libyaml if PyYAML has it, as every wheel does; otherwise the slower one in Python.
 LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_tree(text: str, file: str | None = None, *, place: Place | None = None) -> tuple[Node | None, list[Problem]]:
+def read_tree(
+    text: str, file: str | None = None, *, place: Place | None = None
+) -> tuple[TreeNode | None, list[Problem]]:
     """Return the tree of a text, or `None` if it is empty, and the problems that did not prevent a tree.
 
     `place` becomes the place of every node if lines and columns of the text mean nothing, as in an override. Raises
@@ -44,9 +46,9 @@ class _Composer:
         self.problems: list[Problem] = []
         self.count = 0
         # The node, size and height of each anchor; None while the anchored node is still being read.
-        self.anchors: dict[str, tuple[Node, int, int] | None] = {}
+        self.anchors: dict[str, tuple[TreeNode, int, int] | None] = {}
 
-    def document(self) -> Node | None:
+    def document(self) -> TreeNode | None:
         self.next()  # the start of the stream
         if not isinstance(self.next(), yaml.DocumentStartEvent):
             return None
@@ -63,7 +65,7 @@ class _Composer:
         assert isinstance(event, yaml.Event)
         return event
 
-    def node(self, path: Path, event: yaml.Event) -> tuple[Node, int]:
+    def node(self, path: Path, event: yaml.Event) -> tuple[TreeNode, int]:
         """Return the node that an event starts, and its height."""
         if isinstance(event, yaml.AliasEvent):
             return self.alias(path, event)
@@ -81,7 +83,7 @@ class _Composer:
             self.anchors[event.anchor] = (node, self.count - before, height)
         return node, height
 
-    def content(self, path: Path, event: yaml.Event) -> tuple[Node, int]:
+    def content(self, path: Path, event: yaml.Event) -> tuple[TreeNode, int]:
         place = self.place_of(event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self.listing(path, place)
@@ -90,8 +92,8 @@ class _Composer:
         assert isinstance(event, yaml.ScalarEvent)
         return Scalar(numerals.parse_scalar(event.value) if event.implicit[0] else event.value, place), 0
 
-    def listing(self, path: Path, place: Place) -> tuple[Node, int]:
-        items: list[Node] = []
+    def listing(self, path: Path, place: Place) -> tuple[TreeNode, int]:
+        items: list[TreeNode] = []
         height = 0
         while not isinstance(event := self.next(), yaml.SequenceEndEvent):
             item, below = self.node((*path, len(items)), event)
@@ -99,8 +101,8 @@ class _Composer:
             height = max(height, below + 1)
         return Listing(tuple(items), place), height
 
-    def table(self, path: Path, place: Place) -> tuple[Node, int]:
-        entries: dict[str, tuple[Place, Node]] = {}
+    def table(self, path: Path, place: Place) -> tuple[TreeNode, int]:
+        entries: dict[str, tuple[Place, TreeNode]] = {}
         height = 0
         torn = False
         while not isinstance(event := self.next(), yaml.MappingEndEvent):
@@ -118,7 +120,7 @@ class _Composer:
                 entries[key] = (self.place_of(event), value)
         return Table(entries, place, torn), height
 
-    def key(self, path: Path, node: Node, event: yaml.Event) -> str | None:
+    def key(self, path: Path, node: TreeNode, event: yaml.Event) -> str | None:
         """Return the text of a key. If the key is not text, report that and return `None`."""
         value = node.value if isinstance(node, Scalar) else None
         if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
@@ -132,7 +134,7 @@ class _Composer:
             self.add_problem("non-string-key", message, path, event, value)
         return None
 
-    def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
+    def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[TreeNode, int]:
         if event.anchor not in self.anchors:
             message = (
                 f"* refers to a value that is named with & further up, but none is named {quoted(event.anchor)}: put a text that "

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyaccount.errors import Problem
 from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Node, Place, Scalar
+from pyaccount.reading.nodes import Place, Scalar, TreeNode
 from pyaccount.reading.written import Written
 
 #: What a document is read from: the path of a YAML file, or a mapping.
@@ -29,7 +29,7 @@ class Handed:
     data: bytes
 
 
-def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
+def tree_of(source: object) -> tuple[str | None, TreeNode, list[Problem]]:
     """Return the file name (or `None`), tree and problems of a source: a file name, bytes, mapping or document."""
     if isinstance(source, Written):
         return source.file, source.root, []
@@ -50,7 +50,7 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     return file, Scalar(None, Place(file)) if root is None else root, problems
 
 
-def not_a_mapping(root: Node, file: str | None) -> Problem:
+def not_a_mapping(root: TreeNode, file: str | None) -> Problem:
     """Return the problem of a document that is a list, a single value or empty."""
     place = root.place
     if isinstance(root, Scalar) and root.value is None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pyaccount.errors import Path, Problem
 from pyaccount.forks import cached_property
 from pyaccount.reading.canonical import integral, sha256_of
-from pyaccount.reading.nodes import Node, Table, find, located
+from pyaccount.reading.nodes import Table, TreeNode, find, located
 
 
 class Written:
@@ -36,7 +36,7 @@ class Written:
     def position(self, path: Path) -> tuple[int, ...]:
         """Return a key that sorts paths in the order of the document."""
         order = []
-        node: Node | None = self.root
+        node: TreeNode | None = self.root
         for part in path:
             if isinstance(node, Table):
                 order.append(list(node.entries).index(str(part)) if part in node.entries else len(node.entries))

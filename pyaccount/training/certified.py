@@ -15,7 +15,7 @@ from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
-from pyaccount.document.tree import Parts, TrainingRun
+from pyaccount.document.tree import Parts, TrainingNode
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
@@ -43,7 +43,7 @@ class BodyRun:
     first: int
 
     @property
-    def body(self) -> TrainingRun:
+    def body(self) -> TrainingNode:
         """The phase."""
         return self.case.node
 
@@ -116,7 +116,7 @@ _OF_PARTS = (
 def _refuse_mechanisms(document: Document) -> None:
     """Raise `DocumentError` for a document with a phase that is no training run: no batch and no noise of it is drawn here."""
     for phase in document.phases:
-        if not isinstance(phase, TrainingRun):
+        if not isinstance(phase, TrainingNode):
             message = _OF_PARTS if isinstance(phase, Parts) else _OF_ANOTHER
             raise DocumentError(
                 [document.problem("not-drawn", phase.at(phase.key), message, allowed="training, sampler and noise")]

@@ -15,7 +15,7 @@ from pyaccount.training.key import RunKey
 from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
 
 #: Noisy sums are rounded to a grid that is this many binary digits finer than the noise's standard deviation.
 GRID = 20
@@ -52,7 +52,7 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
     return arrays
 
 
-def also_of(run: TrainingRun, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
+def also_of(run: TrainingNode, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
     """Return the arrays of the other sums that the document releases from a batch, in the document's order.
 
     Raises `RunError` if one of them is missing, or `also` contains a sum that the document does not name.

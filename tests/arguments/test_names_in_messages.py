@@ -161,7 +161,7 @@ def texts(path: Path) -> list[tuple[int, str]]:
 #: What only the command line says: the rooms of its own, and texts that are options or descriptions of what it prints.
 OF_THE_COMMAND = ("cli/", "draft/", "reference.py", "messages.py", "independent/__main__.py")
 OPTIONS_THEMSELVES = {
-    "document/overrides.py": "--set ",
+    "reading/overrides.py": "--set ",
     "document/shuffling.py": "--sampler none --max-participations",
     # A document may be read by a command or in Python, and the message is about its key.
     "document/naming.py": "`--folder DIR`, `folders=`",

@@ -14,7 +14,7 @@ import pyaccount
 from pyaccount.document.document import Document
 from pyaccount.document.ranges import RATE_AGREEMENT
 from pyaccount.document.samplers import BallsInBins
-from pyaccount.document.tree import TrainingRun
+from pyaccount.document.tree import TrainingNode
 
 HEAD = """\
 pyaccount: 1
@@ -28,7 +28,7 @@ def spelled(sampler: str, training: str, matrix: str = "kind: identity") -> str:
     return f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{{training}}}\nmatrix: {{{matrix}}}\n"
 
 
-def body_of(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> TrainingRun:
+def body_of(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> TrainingNode:
     return load_text(folder, spelled(sampler, f"iterations: 100, {training}", matrix)).run
 
 
@@ -395,7 +395,7 @@ def test_blanks(tmp_path: Path, snapshot: Snapshot) -> None:
     for kind in ("b-min-sep", "cyclic-poisson", "balls-in-bins"):
         text = edited({9: "  expected_batch_size: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1"})
         document = load_text(tmp_path, text)
-        for question in (TrainingRun.participation_rate, TrainingRun.sampling_probability):
+        for question in (TrainingNode.participation_rate, TrainingNode.sampling_probability):
             with snapshot.raises(ValueError):
                 question(document.run)
         assert filled(document, 500).expected_batch_size() == 500
@@ -410,7 +410,7 @@ def test_blanks(tmp_path: Path, snapshot: Snapshot) -> None:
         assert [it[:2] for it in found(tmp_path, text)] == [("contradiction", f"training.{field}")]
 
 
-def filled(document: Document, batch: float) -> TrainingRun:
+def filled(document: Document, batch: float) -> TrainingNode:
     return document.with_value(("training", "expected_batch_size"), batch).run
 
 

@@ -220,8 +220,8 @@ phases:
   - *first
 """
     document = load_text(tmp_path, text)
-    assert document.run.training == list(document.runs())[1].training
-    assert document.with_value(("phases", 1, "noise", "multiplier"), 3).run.noise.multiplier == 1.5
+    assert next(iter(document.runs())).training == list(document.runs())[1].training
+    assert next(iter(document.with_value(("phases", 1, "noise", "multiplier"), 3).runs())).noise.multiplier == 1.5
     wrong = text.replace("0.01", "1.01")
     expected = [("out-of-range", f"phases[{index}].training.sampling_probability", 6, 38) for index in (0, 1)]
     assert found(tmp_path, wrong) == expected

@@ -161,7 +161,7 @@ def test_one_factor_for_several_phases() -> None:
     loaded = pyaccount.load(shared)
     assert loaded.blank == ("noise", "scale")
     filled = loaded.filled(1.5)
-    assert filled.run.noise.multiplier == 3.0
+    assert next(iter(filled.runs())).noise.multiplier == 3.0
     assert getattr(list(filled.runs())[1].noise.multiplier, "scale", None) == 3.0
     assert filled == pyaccount.load(shared | {"noise": {"scale": 1.5}})
     also_solved = {**shared, "phases": [body(POISSON, 3, "solve"), phases[1]]}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from phases import phase
 from plain_documents import sectioned
 from snapshots import Snapshot
 
@@ -293,7 +292,7 @@ def test_replaced_records_by_brute_force(rows: dict[int, tuple[int, ...]], cross
         return tight(remove, add, repeats[part])
 
     common = tight(*finite(channel(SEEN_SIGN, 1), channel(SEEN_SIGN, -1)), 1)
-    kinds = bounds_by_kind(phase(read), of_part)
+    kinds = bounds_by_kind(Protection.of(read).cases()[0], of_part)
     whole = [combine([one.bounds, common], merge_gaussians=True) for one in kinds]
     question = Question(0.5, None, 1e-5)
     found, *single = Engine().ask_all([(one, question) for one in (worst_of(whole), *whole)])

@@ -18,7 +18,7 @@ PROGRAM = """\
 import hashlib, json, sys
 from pathlib import Path
 import numpy as np
-from phases import phase
+from pyaccount.plan.protection import Protection
 from pyaccount.document.loading import load
 from pyaccount.plan.matrices import strategy
 
@@ -39,7 +39,7 @@ found = {}
 for name, matrix in MATRICES.items():
     raw = BASE | {"matrix": matrix, "sampler": SAMPLER, "training": {"iterations": 301}}
     document = load(raw | {"name": name}, folders=[Path(sys.argv[1]).parent])
-    built = strategy(phase(document))
+    built = strategy(Protection.of(document).runs()[0])
     gram, longest = built.bin_gram(24)
     error = () if name == "file" else (built.error.mean_square, built.error.max_square)
     found[name] = bits(

@@ -22,7 +22,7 @@ DOCUMENT: dict[str, Any] = doc(
 PROGRAM = """\
 import hashlib, json, sys
 import pyaccount
-from phases import phase
+from pyaccount.plan.protection import Protection
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
@@ -32,7 +32,7 @@ document = pyaccount.load(source | {"noise": {"multiplier": 1}})
 
 def drawn(number):
     key = RunKey(hashlib.blake2b(number.to_bytes(8, "little"), digest_size=32).digest())
-    batches = batches_of(phase(document), key)
+    batches = batches_of(Protection.of(document).runs()[0], key)
     return [batches.batch(round).indices.tolist() for round in range(batches.rounds)]
 
 with pyaccount.TrainingRun(certificate, folder, records=3) as run:

@@ -101,7 +101,11 @@ def _analysed(form: str | None, sha256: str | None) -> tuple[Block, ...]:
     """Return the normal form, one key on each line, and its hash."""
     if form is None:
         return (Paragraph(("This mechanism has no normal form, so that the independent checker cannot check it.",)),)
-    lines = json.dumps(json.loads(form), indent=1, sort_keys=True).splitlines()
+    try:
+        lines = json.dumps(json.loads(form), indent=1, sort_keys=True).splitlines()
+    except (ValueError, RecursionError):
+        # The text of somebody else need not be a form.
+        lines = [form]
     text = "\n".join(
         lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"… {len(lines) - MOST_LINES} more lines"]
     )

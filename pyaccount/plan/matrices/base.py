@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices.built import Strategy
 
@@ -34,7 +34,7 @@ ROUNDING = 1e-15
 MOST_LISTED = 16_384
 
 
-def normalised(run: TrainingRun) -> str:
+def normalised(run: TrainingNode) -> str:
     """Return the word of normal forms for whether a matrix is scaled to unit column norm."""
     return "yes" if getattr(run.matrix, "normalize", True) else "no"
 
@@ -129,6 +129,6 @@ class MatrixPlan(RunCase, ABC, Generic[Matrix]):
         return {"kind": "toeplitz", "column": column, "normalised": normalised(self.node)}
 
 
-def rounds_of(run: TrainingRun) -> int:
+def rounds_of(run: TrainingNode) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
     return number(run.training.iterations)

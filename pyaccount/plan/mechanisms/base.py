@@ -20,7 +20,7 @@ from pyaccount.profiles import ProfileKind, Rounds
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import Draw, Release
+    from pyaccount.document.tree import Draw, MechanismRelease
     from pyaccount.errors import Problem
 
 Mechanism = TypeVar("Mechanism", bound=MechanismKind)
@@ -73,7 +73,7 @@ class MechanismWords:
 class MechanismPlan(Theorem, Generic[Mechanism]):
     """The theorem of a mechanism, alone or on a sample."""
 
-    node: Release
+    node: MechanismRelease
 
     @abstractmethod
     def released(self, mechanism: Mechanism, group: int) -> Released:

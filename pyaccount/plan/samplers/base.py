@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount import _core
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
@@ -240,7 +240,7 @@ class InPlace(RunCase, Around, Generic[Sampler]):
         return []
 
 
-def multipliers(run: TrainingRun) -> tuple[float, float]:
+def multipliers(run: TrainingNode) -> tuple[float, float]:
     """Return the effective multiplier of a run whose noise is known: a lower and an upper bound on it.
 
     With a matrix it is that of the main release, and the others are in the sensitivity.
@@ -250,7 +250,7 @@ def multipliers(run: TrainingRun) -> tuple[float, float]:
     return effective([number(run.noise.multiplier), *(release.multiplier for release in run.noise.also)])
 
 
-def each_round(run: TrainingRun) -> float:
+def each_round(run: TrainingNode) -> float:
     """Return what other releases beside a matrix add for each participation, in units of σ²; see `document.releases.beside`.
 
     It is 0 without a matrix, since the effective multiplier then has all releases, and without other releases. σ must be

@@ -22,7 +22,7 @@ from pyaccount.profiles import GaussianProfile
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
 
@@ -41,12 +41,12 @@ def _how(built: Strategy, attained: bool) -> str:
     return "Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
 
 
-def _separation_of(run: TrainingRun) -> int:
+def _separation_of(run: TrainingNode) -> int:
     """Return the least distance between two participations, for a run without sampling."""
     return run.sampler.least_distance
 
 
-def order_assumptions(run: TrainingRun, m: str) -> tuple[str, ...]:
+def order_assumptions(run: TrainingNode, m: str) -> tuple[str, ...]:
     """Return the assumptions on the order: it is fixed beforehand, with at most m participations of a record."""
     apart = _separation_of(run)
     return (
@@ -180,7 +180,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
         return {} if most is None else {"max_participations": min(most, rounds)}
 
 
-def _in_order(run: TrainingRun) -> str:
+def _in_order(run: TrainingNode) -> str:
     """Return how often a record takes part, in words."""
     most, apart = run.participations(), _separation_of(run)
     if most == number(run.training.iterations):

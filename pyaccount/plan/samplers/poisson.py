@@ -24,7 +24,7 @@ from pyaccount.plan.theorem import EVERY_ROUND, Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, TruncatedPoissonProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import RunCase
 
@@ -48,7 +48,7 @@ def _counted_draws(group: int | str, draws: int) -> str:
     return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
 
 
-def _several(run: TrainingRun, draws: int) -> tuple[str, ...]:
+def _several(run: TrainingNode, draws: int) -> tuple[str, ...]:
     """Return the assumptions about the draws of a round, and about which of them make a batch."""
     expected = run.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"

@@ -32,7 +32,7 @@ from pyaccount.profiles import GaussianProfile
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.document.sections import Privacy
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
 
 ONE_OF_MANY = (
@@ -70,7 +70,7 @@ def _assumptions(privacy: Privacy, sampler: RandomAllocation) -> tuple[str, ...]
     )
 
 
-def _composed(run: TrainingRun, t: int, each: int) -> str:
+def _composed(run: TrainingNode, t: int, each: int) -> str:
     """Return how many rounds or blocks compose, `each` of them for every allocation, as text."""
     n = run.training.iterations
     if n != "solve":

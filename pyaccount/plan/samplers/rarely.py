@@ -20,7 +20,7 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.plan.protection import Protection, RunCase
 
 SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
@@ -109,7 +109,7 @@ def of_renewal(hit: float, full: float, probability: float, separation: int) -> 
     return RareTruncation(min(1.0, hit * more), min(1.0, full * share * more))
 
 
-def truncation_note(run: TrainingRun, rare: RareTruncation) -> str:
+def truncation_note(run: TrainingNode, rare: RareTruncation) -> str:
     """State how seldom batches are truncated, and how much that adds to δ at most."""
     runs = "" if run.count == 1 else " for each run"
     return (

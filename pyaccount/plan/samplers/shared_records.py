@@ -41,7 +41,7 @@ from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import PublicParticipationProfile, SummedOutputsProfile
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
     from pyaccount.plan.protection import Protection, RunCase
@@ -120,7 +120,7 @@ def unit_refusals(asked: Protection) -> list[Problem]:
     ]
 
 
-def users_text(run: TrainingRun, sampler: UserBMinSep) -> str:
+def users_text(run: TrainingNode, sampler: UserBMinSep) -> str:
     """Return how users' records are sampled, as an assumption."""
     b, p = run.separation() or 1, run.sampling_probability()
     most, start = f"No user has more than {sampler.records_per_user} records", sampler.start

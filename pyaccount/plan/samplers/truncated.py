@@ -17,7 +17,7 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection
 
@@ -55,7 +55,7 @@ def refusals(asked: Protection, own: list[Problem]) -> list[Problem]:
     return problems
 
 
-def assumptions(run: TrainingRun, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
+def assumptions(run: TrainingNode, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
     """Return the assumptions for truncated batches; `kept` says what happens to records that are left out."""
     limit = run.truncation()
     cut = (
@@ -72,7 +72,7 @@ def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
     return (*rest, cut, secret, COUNTS, NORMALISATION)
 
 
-def truncation_note(run: TrainingRun, largest_rate: Callable[[], float]) -> str:
+def truncation_note(run: TrainingNode, largest_rate: Callable[[], float]) -> str:
     """State an upper bound on the probability that a batch is truncated.
 
     Each record is in a batch with at most the largest rate, independently of the other records.

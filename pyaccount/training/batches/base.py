@@ -19,7 +19,7 @@ from pyaccount.plan.scheduled_rounds import at_round, rates_of
 from pyaccount.training.batches.batch import Batch
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path
     from pyaccount.plan.protection import RunCase
     from pyaccount.training.key import RunKey
@@ -39,7 +39,7 @@ class Drawing:
     attribution: Attribution | None = field(default=None, repr=False)
 
     @property
-    def body(self) -> TrainingRun:
+    def body(self) -> TrainingNode:
         """The phase."""
         return self.case.node
 
@@ -114,7 +114,7 @@ class RunBatches(Batches):
             drawn = drawn[indices(self._streams.kept(self._kept_by(round), len(drawn), self._limit))]
         return Batch(drawn, self._limit)
 
-    def _body(self, round: int) -> TrainingRun:
+    def _body(self, round: int) -> TrainingNode:
         """Return the body with the rate of a round."""
         return at_round(self._case, round) if self._stated.rates_scheduled else self._stated
 

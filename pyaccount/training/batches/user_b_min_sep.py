@@ -14,7 +14,7 @@ from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
 
 
 class UserBatches(RunBatches):
@@ -145,5 +145,5 @@ def user_batches(drawing: Drawing) -> RunBatches:
     return SharedBatches(drawing) if _sampler(drawing.body).attribution == "shared" else SingleBatches(drawing)
 
 
-def _sampler(run: TrainingRun) -> UserBMinSep:
+def _sampler(run: TrainingNode) -> UserBMinSep:
     return cast("UserBMinSep", run.sampler)

@@ -17,7 +17,7 @@ from pyaccount.training.noise.inverses.toeplitz import ToeplitzRows
 from pyaccount.training.noise.inverses.tree import TreeRows
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingRun
+    from pyaccount.document.tree import TrainingNode
     from pyaccount.plan.matrices import Strategy
 
 __all__ = ["INVERSES", "InverseRows", "Row", "inverse_rows"]
@@ -34,6 +34,6 @@ INVERSES: dict[str, type[InverseRows]] = {
 }
 
 
-def inverse_rows(run: TrainingRun, built: Strategy) -> InverseRows:
+def inverse_rows(run: TrainingNode, built: Strategy) -> InverseRows:
     """Return the rows of C⁻¹Z for the built matrix of a run."""
     return INVERSES[str(run.matrix.kind)](built)
