@@ -73,6 +73,14 @@ class RoundProfile:
         """
 
     @staticmethod
+    def fixed_size_run(phases: Sequence[tuple[int, int, float, int]], delta: float, *, below: bool) -> RoundProfile:
+        """All rounds of fixed-size batches as one profile: bounds on the largest δ over adaptive gradients, one record replaced.
+
+        Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time. The curve is accurate around
+        `delta`. From above it may be composed with other rounds; from below it bounds these rounds by themselves.
+        """
+
+    @staticmethod
     def public_participation(
         norm_bounds: Sequence[float], min_separation: int, record_probability: float, records: int, *, warm: bool
     ) -> RoundProfile:

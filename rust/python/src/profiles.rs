@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use num_rational::BigRational;
+use pyaccount_core::adaptive::{self, Effort, Phase, Target};
 use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::check::{checked, Checked};
@@ -154,6 +155,19 @@ impl RoundProfile {
     fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
         let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size, &Run::default()).map_err(raise)?;
         Self::of(Opposed::new(&weights, noise_multiplier))
+    }
+
+    /// Returns all rounds of batches of a fixed size, in their order, as one: the largest δ over adaptive gradients.
+    #[staticmethod]
+    #[pyo3(signature = (phases, delta, *, below))]
+    fn fixed_size_run(py: Python<'_>, phases: Vec<(u64, u64, f64, u64)>, delta: f64, below: bool) -> PyResult<Self> {
+        interruptible::call(py, 0, interruptible::remaining(), move |run| {
+            let phases = phases.into_iter().map(|(n, b, sigma, count)| Phase::new(n, b, sigma, count));
+            let phases = phases.collect::<pyaccount_core::Result<Vec<_>>>()?;
+            let bounds = if below { adaptive::below } else { adaptive::above };
+            bounds(&phases, Target::Delta(delta), Effort::usual(&phases), run)?.profile()
+        })
+        .map(Self)
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the
