@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use num_rational::BigRational;
-use pyaccount_core::adaptive::{self, Effort, Phase, Target};
 use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::check::{checked, Checked};
@@ -36,7 +35,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{self, raise};
 use crate::kept::Kept;
-use crate::{allocation, interruptible, rounds_of};
+use crate::{adaptive, allocation, interruptible, rounds_of};
 
 /// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
@@ -160,14 +159,10 @@ impl RoundProfile {
     /// Returns all rounds of batches of a fixed size, in their order, as one: the largest δ over adaptive gradients.
     #[staticmethod]
     #[pyo3(signature = (phases, delta, *, below))]
-    fn fixed_size_run(py: Python<'_>, phases: Vec<(u64, u64, f64, u64)>, delta: f64, below: bool) -> PyResult<Self> {
-        interruptible::call(py, 0, interruptible::remaining(), move |run| {
-            let phases = phases.into_iter().map(|(n, b, sigma, count)| Phase::new(n, b, sigma, count));
-            let phases = phases.collect::<pyaccount_core::Result<Vec<_>>>()?;
-            let bounds = if below { adaptive::below } else { adaptive::above };
-            bounds(&phases, Target::Delta(delta), Effort::usual(&phases), run)?.profile()
-        })
-        .map(Self)
+    fn fixed_size_run(py: Python<'_>, phases: adaptive::Phases, delta: f64, below: bool) -> PyResult<Self> {
+        let side = if below { Side::Lower } else { Side::Upper };
+        let work = move |run: &Run| adaptive::bounds(&phases, delta, side, run)?.profile();
+        interruptible::call(py, 0, interruptible::remaining(), work).map(Self)
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the

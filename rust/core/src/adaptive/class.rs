@@ -23,7 +23,7 @@ use crate::run::{Run, EVALUATION};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The cells of t in a ring of the cover.
-const CELLS: u32 = 8;
+const CELLS: u32 = 16;
 
 /// The lattice positions 0 … at which profiles are evaluated, and how far laws reach to both sides.
 #[derive(Debug, Clone)]

@@ -31,8 +31,8 @@ use crate::special::{scaled_upper_tail, upper_tail, UNDERFLOW, UNIT_ROUNDOFF};
 const LOWEST: f64 = -9.0;
 const HIGHEST: f64 = 5.0;
 /// The widths of cells of z: narrow where m varies much.
-const WIDTHS: (f64, f64) = (0.3, 0.6);
-const NARROW: f64 = 0.12;
+const WIDTHS: (f64, f64) = (0.15, 0.6);
+const NARROW: f64 = 0.06;
 /// At this y and below, Φ(y) is less than 10⁻³⁰⁰.
 const NOTHING: f64 = -38.0;
 /// How near to 1 the left side of the equation for y* must come.

@@ -70,15 +70,15 @@ pub struct Effort {
     pub rings: u32,
 }
 
-/// The entries of transforms that each round may take: 60 laws of 2¹⁴ points.
-const CELLS_OF_ROUND: u64 = 1_000_000;
+/// The entries of transforms that each round may take: 90 laws of 2¹⁴ points.
+const CELLS_OF_ROUND: u64 = 1_500_000;
 
 impl Effort {
-    /// Returns the usual effort: about 5 ms for each round on one core.
+    /// Returns the usual effort: about 8 ms for each round on one core.
     #[must_use]
     pub fn usual(phases: &[Phase]) -> Self {
         let rounds = phases.iter().fold(0_u64, |sum, phase| sum.saturating_add(phase.count));
-        Self { spread: 1e-3, cells: CELLS_OF_ROUND.saturating_mul(rounds), rings: 30 }
+        Self { spread: 1e-3, cells: CELLS_OF_ROUND.saturating_mul(rounds), rings: 45 }
     }
 }
 
@@ -114,15 +114,15 @@ struct Choice {
 }
 
 /// The δ of infinite losses, and that at the end of the window, relative to the δ that is asked for.
-const BEYOND: f64 = 1e-7;
-const OMITTED: f64 = 1e-6;
+const BEYOND: f64 = 1e-6;
+const OMITTED: f64 = 1e-5;
 /// The mass of smaller losses than laws have, for each round.
-const LEFT: f64 = 1e-12;
+const LEFT: f64 = 1e-10;
 /// The lengths of transforms.
 const SHORTEST: usize = 1 << 11;
 const LONGEST: usize = 1 << 19;
 /// The number of laws for which there should be room before the lattice is refined.
-const FEWEST_LAWS: f64 = 40.0;
+const FEWEST_LAWS: f64 = 60.0;
 /// The positions at which profiles are evaluated, as [`Places::positions`] takes it.
 const STEP: f64 = 0.03;
 const FINE_STEP: f64 = 0.004;
@@ -130,7 +130,7 @@ const FINE_STEP: f64 = 0.004;
 /// Returns upper bounds on δ: V_T of the theorem is at most the curve through them, with chords in e^ε.
 ///
 /// * Guarantee: every δ is at least that of any gradients, for both directions, with batches as the head of this room says.
-/// * Precision: none is promised; with 30 rings about 0.1 % of ε.
+/// * Precision: none is promised; with 45 rings about 0.1 % of ε.
 /// * Source: the head of this room.
 ///
 /// # Errors

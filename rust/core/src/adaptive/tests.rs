@@ -157,11 +157,11 @@ fn covered(q: (u64, u64), sigma: f64, rings: u32) -> Vec<Masses> {
 
 #[test]
 fn no_triangle_is_above_the_cover_and_a_hole_is_found() {
-    for (q, sigma, rings) in [((1, 100), 1.0, 8), ((1, 20), 2.0, 12), ((1, 2), 0.7, 6)] {
+    for (q, sigma, rings) in [((1, 100), 1.0, 5), ((1, 20), 2.0, 6), ((1, 2), 0.7, 4)] {
         #[allow(clippy::cast_precision_loss)] // small
         let rate = q.0 as f64 / q.1 as f64;
         let mut laws = covered(q, sigma, rings);
-        let number = if std::env::var_os("PYACCOUNT_NIGHTLY").is_some() { 5_000 } else { 60 };
+        let number = if std::env::var_os("PYACCOUNT_NIGHTLY").is_some() { 5_000 } else { 40 };
         let mut source = Source(7);
         let random: Vec<_> = (0..number).map(|_| triangle(&mut source)).collect();
         assert_eq!(uncovered(&laws, rate, sigma, random.into_iter()), None, "{q:?} {sigma}");
@@ -179,7 +179,7 @@ fn no_triangle_is_above_the_cover_and_a_hole_is_found() {
 fn two_rounds_are_those_of_every_triangle() {
     let (q, sigma) = (0.05, 1.0);
     let phases = [Phase::new(20, 1, sigma, 2).unwrap()];
-    let effort = Effort { spread: 1e-4, cells: 100_000_000, rings: 20 };
+    let effort = Effort { spread: 1e-4, cells: 30_000_000, rings: 8 };
     let (most, least) = (
         above(&phases, Target::Delta(1e-5), effort, &Run::default()).unwrap().profile().unwrap(),
         below(&phases, Target::Delta(1e-5), effort, &Run::default()).unwrap().profile().unwrap(),
@@ -229,9 +229,9 @@ fn two_rounds_are_those_of_every_triangle() {
         assert!(best <= high * (1.0 + 1e-7), "{epsilon}: {best} above {high}");
         assert!(low <= best * (1.0 + 1e-7), "{epsilon}: {low} above {best}");
         assert!(best <= 1.03 * low && high <= 1.03 * best, "{epsilon}: {low} {best} {high}");
-        for _ in 0..8 {
+        for _ in 0..5 {
             let random = triangle(&mut source);
-            let (coarse, fine) = (mean(random, alpha, 90, 0.1), mean(random, alpha, 180, 0.05));
+            let (coarse, fine) = (mean(random, alpha, 60, 0.15), mean(random, alpha, 90, 0.1));
             assert!(fine <= high + (fine - coarse).abs(), "{epsilon} {random:?}: {fine} {coarse} above {high}");
         }
     }
@@ -346,7 +346,7 @@ fn value(pairs: &[(Vec<f64>, Vec<f64>)], next: &dyn Fn(f64) -> f64, alpha: f64) 
 #[test]
 fn the_first_rounds_of_a_schedule_come_first() {
     let run = Run::default();
-    let effort = Effort { spread: 1e-4, cells: 400_000_000, rings: 12 };
+    let effort = Effort { spread: 1e-4, cells: 60_000_000, rings: 5 };
     let (one, two) = (Phase::new(10, 3, 2.0, 1).unwrap(), Phase::new(50, 1, 1.0, 1).unwrap());
     let ends = |phases: &[Phase]| {
         let target = Target::Epsilon(0.144);
@@ -363,7 +363,7 @@ fn the_first_rounds_of_a_schedule_come_first() {
 #[test]
 fn bounds_do_not_depend_on_the_number_of_threads() {
     let phases = [Phase::new(100, 1, 1.0, 20).unwrap()];
-    let effort = Effort { spread: 1e-3, cells: 10_000_000, rings: 8 };
+    let effort = Effort { spread: 1e-3, cells: 10_000_000, rings: 3 };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| above(&phases, Target::Delta(1e-5), effort, &Run::default()).unwrap().points)
@@ -393,7 +393,7 @@ fn figures() {
         }
         let phases = [Phase::new(n, b, sigma, count).unwrap()];
         for side in [Side::Upper, Side::Lower] {
-            let effort = Effort { spread: 1e-3, cells: 1_000_000 * count, rings: 30 };
+            let effort = Effort::usual(&phases);
             let time = std::time::Instant::now();
             let bounds = match side {
                 Side::Upper => above(&phases, Target::Delta(1e-5), effort, &run),
