@@ -1,7 +1,7 @@
 //! Batches of a fixed size over adaptive gradients: a curve with its errors.
 
 use pyaccount_core::adaptive::{above, below, Effort, Phase, Target};
-use pyaccount_core::pld::masses::Side;
+use pyaccount_core::pld::mesh::Side;
 use pyaccount_core::run::Run;
 use pyo3::prelude::*;
 

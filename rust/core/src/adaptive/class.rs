@@ -17,8 +17,8 @@ use crate::error::Result;
 use crate::laws::Weights;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
-use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::{Mesh, Node};
+use crate::pld::masses::Masses;
+use crate::pld::mesh::{Mesh, Node, Side};
 use crate::run::{Run, EVALUATION};
 use crate::special::UNIT_ROUNDOFF;
 

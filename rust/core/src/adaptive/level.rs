@@ -77,6 +77,7 @@ impl Level {
     }
 
     /// Returns an upper bound on the mean over y, with ln(λ₁m) = `log_stay`.
+    #[allow(clippy::many_single_char_names)] // the formula of this file's head
     fn given(&self, epsilon: f64, log_stay: f64) -> f64 {
         let (a, c) = (self.along, self.shift);
         let (first, second) = (log_stay - 0.5 * a * a, epsilon - 0.5 * c * c);
@@ -108,11 +109,11 @@ impl Level {
         }
         // The logarithms are known to a few units of their size, which counts as a distance from the root as well.
         let known = if first.is_finite() { first.abs() + self.log_odds.abs() } else { 0.0 };
-        let size = 1.0 + known + second.abs() + epsilon + (a + c) * y.abs();
-        let s = s.abs() + 8.0 * UNIT_ROUNDOFF * size;
+        let extent = 1.0 + known + second.abs() + epsilon + (a + c) * y.abs();
+        let s = s.abs() + 8.0 * UNIT_ROUNDOFF * extent;
         let distance = 2.0 * s / slope;
         let density = if y < 0.0 { 0.4 * (-0.5 * y * y).exp() } else { 0.4 };
-        let short = if side(y - distance).0 <= -8.0 * UNIT_ROUNDOFF * size {
+        let short = if side(y - distance).0 <= -8.0 * UNIT_ROUNDOFF * extent {
             2.0 * distance * density * s.exp_m1()
         } else {
             return upper_tail(-y, UNIT_ROUNDOFF * y.abs()).value * (1.0 + 1e-9);
@@ -128,7 +129,7 @@ impl Level {
             errors += stay.error;
         }
         // The coefficients λ are known to a few units of their logarithms, and both products are at most Φ(y).
-        let coefficients = 8.0 * UNIT_ROUNDOFF * size * whole.value;
+        let coefficients = 8.0 * UNIT_ROUNDOFF * extent * whole.value;
         (value + errors + coefficients + short).max(0.0) + UNDERFLOW
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::pair::check::Checked;
 use crate::pair::tabulated::Tabulated;
 use crate::pair::{Profile, ProfilePoint, Reversal};
-use crate::pld::masses::Side;
+use crate::pld::mesh::Side;
 
 /// More than what rounding in the hull may raise a value by.
 const LOWERED: f64 = 1e-12;

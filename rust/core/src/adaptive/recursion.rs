@@ -31,7 +31,8 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::pld::masses::{Masses, Side};
+use crate::pld::masses::Masses;
+use crate::pld::mesh::Side;
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -221,7 +222,9 @@ fn kernel(masses: &Masses, lattice: Lattice, transforms: &Transforms) -> Result<
     transforms.forward.process(&mut input, &mut spectrum).map_err(|_| REFUSED)?;
     // The inverse transform is not normalised.
     let scale = 1.0 / position(lattice.length);
-    spectrum.iter_mut().for_each(|value| *value *= scale);
+    for value in &mut spectrum {
+        *value *= scale;
+    }
     let profile = tilted_profile(masses, lattice);
     let moment = moment(masses, lattice.tilt);
     let reach = largest.max(position(lattice.points) * lattice.spacing);

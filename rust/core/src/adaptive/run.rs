@@ -7,8 +7,8 @@ use crate::adaptive::level::Level;
 use crate::adaptive::recursion::{most, solve, tilts, Curve, Lattice, Stage};
 use crate::adaptive::triangles::Gram;
 use crate::error::{Error, Result};
-use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::exact_spacing;
+use crate::pld::masses::Masses;
+use crate::pld::mesh::{exact_spacing, Side};
 use crate::run::Run;
 
 /// Rounds of batches of one size, with one noise.
@@ -294,6 +294,7 @@ impl Choice {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most a length
         let (across, reach) = ((right / spacing).ceil() as usize + 2, (left / spacing).ceil() as usize);
         // Nodes are apart: the leftmost one may be further left.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most a length
         let slack = ((STEP / spacing) as usize + 2).max(2);
         let points = length.saturating_sub(across + reach + slack);
         if points < 16 {

@@ -4,8 +4,8 @@
 
 use super::class::{self, Places};
 use super::*;
-use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::exact_spacing;
+use crate::pld::masses::Masses;
+use crate::pld::mesh::{exact_spacing, Side};
 use crate::run::Run;
 
 /// A deterministic source of numbers, uniform in (0, 1).
@@ -39,6 +39,7 @@ fn inner(a: Point, b: Point) -> f64 {
 }
 
 /// Returns E(1 − λ₁e^X − λ₂e^Y)_+·q at a level of at least 1, by the midpoint rule along one axis and bisection along the other.
+#[allow(clippy::many_single_char_names)] // the formula of `level`
 fn exact(q: f64, sigma: f64, (u, x, y): (Point, Point, Point), level: f64) -> f64 {
     let minus = |a: Point, b: Point| ((a.0 - b.0) / sigma, (a.1 - b.1) / sigma);
     let (a, c) = (minus(u, x), minus(y, x));

@@ -70,7 +70,7 @@ impl Masses {
     /// As [`Masses::new`].
     pub fn above(mesh: &Mesh) -> Result<Self> {
         let masses = upper(mesh);
-        check::masses(Side::Upper, &masses, mesh)?;
+        check::masses(Side::Upper, masses.atoms(), masses.relative_error, mesh)?;
         Ok(masses)
     }
 }
