@@ -104,7 +104,14 @@ impl Curve {
                 }
             }
         };
-        self.tilted.iter().enumerate().map(bound).collect()
+        let mut values: Vec<f64> = self.tilted.iter().enumerate().map(bound).collect();
+        // V falls: a bound from above holds further right as well, and one from below further left.
+        let points = 1..values.len();
+        match self.side {
+            Side::Upper => points.for_each(|k| values[k] = values[k].min(values[k - 1])),
+            Side::Lower => points.rev().for_each(|k| values[k - 1] = values[k - 1].max(values[k])),
+        }
+        values
     }
 
     /// Returns the parts of the error at a point, in units of δ: transforms, window, infinite losses, rounding.
