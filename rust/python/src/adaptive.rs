@@ -16,7 +16,7 @@ pub fn bounds(
     delta: f64,
     side: Side,
     run: &Run,
-) -> pyaccount_core::Result<pyaccount_core::adaptive::Bounds> {
+) -> pyaccount_core::Result<pyaccount_core::adaptive::DeltaBounds> {
     let phases = phases.iter().map(|&(n, b, sigma, count)| Phase::new(n, b, sigma, count));
     let phases = phases.collect::<pyaccount_core::Result<Vec<_>>>()?;
     let curve = if side == Side::Lower { below } else { above };

@@ -62,4 +62,4 @@ mod tests;
 mod triangles;
 
 pub use recursion::Lattice;
-pub use run::{above, below, Bounds, Effort, Phase, Target};
+pub use run::{above, below, DeltaBounds, Effort, Phase, Target};

@@ -8,7 +8,7 @@
 //! It bounds all rounds by themselves: for every ε the adversary plays for this ε, so it is no lower bound of a composition in which
 //! other rounds come later.
 
-use crate::adaptive::run::Bounds;
+use crate::adaptive::run::DeltaBounds;
 use crate::error::Result;
 use crate::pair::check::Checked;
 use crate::pair::tabulated::Tabulated;
@@ -18,7 +18,7 @@ use crate::pld::mesh::Side;
 /// More than what rounding in the hull may raise a value by.
 const LOWERED: f64 = 1e-12;
 
-impl Bounds {
+impl DeltaBounds {
     /// Returns the profile.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ pub(super) struct Stage {
 
 /// W at the points of a lattice, with its errors in units of δ.
 #[derive(Debug, Clone)]
-pub(super) struct Curve {
+pub(super) struct LatticeCurve {
     pub lattice: Lattice,
     pub side: Side,
     /// The computed M_T.
@@ -78,7 +78,7 @@ fn position(k: usize) -> f64 {
     k as f64
 }
 
-impl Curve {
+impl LatticeCurve {
     /// Returns s at a point.
     pub fn at(&self, k: usize) -> f64 {
         position(k) * self.lattice.spacing
@@ -291,7 +291,7 @@ impl Worker {
 /// # Errors
 /// [`Error::Domain`] if the lattice does not have room for the laws, [`Error::Numerics`] for numbers that are not finite,
 /// [`Error::Cancelled`] and [`Error::TimeLimit`].
-pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -> Result<Curve> {
+pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -> Result<LatticeCurve> {
     let mut planner = RealFftPlanner::new();
     let transforms = Transforms {
         forward: planner.plan_fft_forward(lattice.length),
@@ -352,7 +352,7 @@ pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -
     }
     let relative = relative.exp_m1() * (1.0 + 1e-9);
     let infinite = if side == Side::Upper { infinite } else { 0.0 };
-    Ok(Curve { lattice, side, tilted, transforms: errors, window, infinite, relative })
+    Ok(LatticeCurve { lattice, side, tilted, transforms: errors, window, infinite, relative })
 }
 
 /// Returns the kernels, shared by a fixed number of workers with their buffers.

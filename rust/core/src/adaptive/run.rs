@@ -4,7 +4,7 @@
 
 use crate::adaptive::class::{self, Places};
 use crate::adaptive::level::Level;
-use crate::adaptive::recursion::{most, solve, tilts, Curve, Lattice, Stage};
+use crate::adaptive::recursion::{most, solve, tilts, Lattice, LatticeCurve, Stage};
 use crate::adaptive::triangles::Gram;
 use crate::error::{Error, Result};
 use crate::pld::masses::Masses;
@@ -82,9 +82,9 @@ impl Effort {
     }
 }
 
-/// Bounds on δ at increasing ε from 0, from one side.
+/// DeltaBounds on δ at increasing ε from 0, from one side.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct DeltaBounds {
     /// The side.
     pub side: Side,
     /// (ε, δ).
@@ -94,10 +94,10 @@ pub struct Bounds {
     /// The largest number of laws of a round.
     pub laws: usize,
     /// The curve, for its errors.
-    curve: Curve,
+    curve: LatticeCurve,
 }
 
-impl Bounds {
+impl DeltaBounds {
     /// Returns the parts of the error at ε, in units of δ: transforms, window, infinite losses, relative rounding.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in the table
@@ -135,7 +135,7 @@ const FINE_STEP: f64 = 0.004;
 ///
 /// # Errors
 /// [`Error::Domain`], [`Error::Numerics`], [`Error::Cancelled`] and [`Error::TimeLimit`].
-pub fn above(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<Bounds> {
+pub fn above(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
     let choice = Choice::new(phases, target, effort, FEWEST_LAWS, run)?;
     let total: u64 = phases.iter().map(|phase| phase.count).sum();
     let affordable = effort.cells / (2 * total.max(1) * choice.lattice.length as u64);
@@ -150,7 +150,7 @@ pub fn above(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Res
 ///
 /// # Errors
 /// As [`above`].
-pub fn below(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<Bounds> {
+pub fn below(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
     // Two laws leave room for a finer lattice, from which the loss of a step at the end is smaller too.
     let choice = Choice::new(phases, target, Effort { spread: 0.1 * effort.spread, ..effort }, 4.0, run)?;
     let stages = stages(phases, |phase| class::below(phase, FINE_STEP, &choice.places, run))?;
@@ -162,10 +162,10 @@ fn stages(phases: &[Phase], laws: impl Fn(&Phase) -> Result<Vec<Masses>>) -> Res
     phases.iter().map(|phase| Ok(Stage { laws: laws(phase)?, count: phase.count })).collect()
 }
 
-fn bounds(curve: Curve, stages: &[Stage]) -> Bounds {
+fn bounds(curve: LatticeCurve, stages: &[Stage]) -> DeltaBounds {
     let points = curve.values().into_iter().enumerate().map(|(k, delta)| (curve.at(k), delta)).collect();
     let laws = stages.iter().map(|stage| stage.laws.len()).max().unwrap_or(0);
-    Bounds { side: curve.side, points, lattice: curve.lattice, laws, curve }
+    DeltaBounds { side: curve.side, points, lattice: curve.lattice, laws, curve }
 }
 
 /// Returns the least multiple of `step` at which a falling function is at most `limit`; 10⁶ steps at most.

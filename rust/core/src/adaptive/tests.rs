@@ -382,8 +382,8 @@ fn sizes_that_the_theorem_does_not_cover_are_refused() {
 }
 
 #[test]
-#[ignore = "figures for the documentation"]
-fn figures() {
+#[ignore = "prints the table of the documentation"]
+fn the_table_of_the_documentation() {
     let run = Run::default();
     let settings =
         [(100, 1, 1.0, 500), (1000, 1, 0.8, 1000), (20, 1, 2.0, 200), (100, 1, 2.0, 5000), (1000, 1, 1.0, 20_000)];
