@@ -89,6 +89,22 @@ class OpposedProfile(ProfileKind):
 
 
 @dataclass(frozen=True, slots=True)
+class FixedSizeRunProfile(ProfileKind):
+    """All rounds of batches of a fixed size, one record replaced: bounds on the largest δ over adaptive gradients.
+
+    Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time; the bounds are accurate around
+    `delta`. From above the profile may be composed with other rounds. From below it bounds these rounds by themselves: for each ε
+    the gradients are chosen for this ε.
+    """
+
+    constructor: ClassVar[str] = "fixed_size_run"
+
+    phases: tuple[tuple[int, int, float, int], ...]
+    delta: float
+    below: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PublicParticipationProfile(ProfileKind):
     """A user whose participations are known to the attacker, with an upper bound on the norm of each round."""
 

@@ -75,6 +75,7 @@ CORE = (
     "replicas",
     "pair",
     "pld",
+    "adaptive",
     "vector",
     "noise",
     "montecarlo",

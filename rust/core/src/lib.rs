@@ -11,6 +11,7 @@
 //! | [`laws`] | trials, or a population and a draw | binomial and hypergeometric laws |
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
+//! | [`adaptive`] | batches of a fixed size, round by round | the largest δ of adaptive gradients, from both sides |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
 //! | [`replicas`] | a participation law and a matrix | bounds on moments of the likelihood ratio |
 //! | [`vector`] | eight numbers side by side | functions of them, the same bits on every processor |
@@ -22,12 +23,13 @@
 //! | [`process`] | nothing | values that belong to one process and are not inherited by its children |
 //!
 //! No room uses one later in this list: [`error`], [`exact`], [`process`], [`run`], [`secret`], [`special`], [`gram`],
-//! [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`], [`montecarlo`], [`batches`].
+//! [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`adaptive`], [`vector`], [`noise`], [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
 #![deny(unsafe_code)]
 
+pub mod adaptive;
 pub mod batches;
 pub mod error;
 pub mod exact;

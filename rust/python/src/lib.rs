@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes};
 use rayon::prelude::*;
 
+mod adaptive;
 mod added_mean;
 mod allocation;
 mod batches;
@@ -324,6 +325,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ProvenInterval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
+    module.add_function(wrap_pyfunction!(adaptive::fixed_size_curve, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(most_exponential_runs, module)?)?;

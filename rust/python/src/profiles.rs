@@ -35,7 +35,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{self, raise};
 use crate::kept::Kept;
-use crate::{allocation, interruptible, rounds_of};
+use crate::{adaptive, allocation, interruptible, rounds_of};
 
 /// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
@@ -154,6 +154,15 @@ impl RoundProfile {
     fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
         let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size, &Run::default()).map_err(raise)?;
         Self::of(Opposed::new(&weights, noise_multiplier))
+    }
+
+    /// Returns all rounds of batches of a fixed size, in their order, as one: the largest δ over adaptive gradients.
+    #[staticmethod]
+    #[pyo3(signature = (phases, delta, *, below))]
+    fn fixed_size_run(py: Python<'_>, phases: adaptive::Phases, delta: f64, below: bool) -> PyResult<Self> {
+        let side = if below { Side::Lower } else { Side::Upper };
+        let work = move |run: &Run| adaptive::bounds(&phases, delta, side, run)?.profile();
+        interruptible::call(py, 0, interruptible::remaining(), work).map(Self)
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the

@@ -63,6 +63,16 @@ impl Masses {
         check::masses(side, masses.atoms(), masses.relative_error, mesh)?;
         Ok(masses)
     }
+
+    /// Returns the measure from above of values at the nodes that are upper bounds on some profile; nothing else is known of it.
+    ///
+    /// # Errors
+    /// As [`Masses::new`].
+    pub fn above(mesh: &Mesh) -> Result<Self> {
+        let masses = upper(mesh);
+        check::masses(Side::Upper, masses.atoms(), masses.relative_error, mesh)?;
+        Ok(masses)
+    }
 }
 
 fn upper(mesh: &Mesh) -> Masses {

@@ -1,0 +1,146 @@
+//! The laws of a class of rounds: of the cover from above, and of two pairs from below.
+//!
+//! **A ring of the cover.** At each node κ ≥ 1 the maximum H over the cells of the ring of their bounds ([`Level`]) bounds the profiles of all
+//! its triangles, and so does H′ those of the reversed pairs. By the reflection H_κ(P‖Q) = 1 − κ + κH_{1/κ}(Q‖P) the profile of every
+//! triangle at 1/κ is at most 1 − 1/κ + H′(κ)/κ. A profile is convex and 1 at 0, so it is at most the lower convex hull of these
+//! values with (0, 1) ([`Masses::above`]), although H and H′ may come from different triangles. The hull is the profile of a law on
+//! the lattice. The same with H and H′ exchanged bounds the reversed pairs, which are triangles too.
+//!
+//! **From below.** The two pairs with u = x′ and u = x, at distance 2, are mixtures in one dimension.
+
+use rayon::prelude::*;
+
+use crate::adaptive::level::Level;
+use crate::adaptive::triangles::{cover, Gram};
+use crate::adaptive::Phase;
+use crate::error::Result;
+use crate::laws::Weights;
+use crate::pair::mixture::MixturePair;
+use crate::pair::{Profile, ProfilePoint};
+use crate::pld::masses::Masses;
+use crate::pld::mesh::{Mesh, Node, Side};
+use crate::run::{Run, EVALUATION};
+use crate::special::UNIT_ROUNDOFF;
+
+/// The cells of t in a ring of the cover.
+const CELLS: u32 = 16;
+
+/// The lattice positions 0 … at which profiles are evaluated, and how far laws reach to both sides.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    pub spacing: f64,
+    /// Losses reach to −`left` and `right`.
+    pub left: f64,
+    pub right: f64,
+}
+
+impl Places {
+    /// Returns positions that are at most `step` apart in ln(1 + (e^ε − 1)/q), the scale of a profile, up to `right`.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // positions on a lattice
+    fn positions(&self, q: f64, step: f64) -> Vec<i64> {
+        let last = (self.right / self.spacing).ceil() as i64;
+        let mut positions = vec![0];
+        let mut at = 0;
+        while at < last {
+            let rate = 1.0 - (1.0 - q) * (-(at as f64) * self.spacing).exp();
+            at = (at + ((step * rate / self.spacing) as i64).max(1)).min(last);
+            positions.push(at);
+        }
+        positions
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // positions on a lattice: exact, since the spacing has few bits
+fn epsilon(position: i64, spacing: f64) -> f64 {
+    position as f64 * spacing
+}
+
+/// Returns the mesh of upper bounds on a profile: `ahead` at κ ≥ 1, and by reflection those of the reversed pair, `behind`.
+fn mesh(places: &Places, positions: &[i64], ahead: &[f64], behind: &[f64]) -> Mesh {
+    let node = |index: i64, delta: f64| Node {
+        index,
+        epsilon: epsilon(index, places.spacing),
+        point: ProfilePoint { delta, delta_error: 0.0, slope: 0.0, slope_error: 0.0, threshold: f64::NAN },
+    };
+    let reach = positions.iter().take_while(|&&k| epsilon(k, places.spacing) < places.left).count();
+    let inside = &positions[1..positions.len().min(reach + 1)];
+    let reflected = inside.iter().zip(&behind[1..]).rev().map(|(&k, &value)| {
+        let at = epsilon(k, places.spacing);
+        let delta = -(-at).exp_m1() + (-at).exp() * value;
+        node(-k, (delta * (1.0 + 4.0 * UNIT_ROUNDOFF)).min(1.0))
+    });
+    // At κ = 1 both are bounds on one number.
+    let middle = node(0, ahead[0].max(behind[0]));
+    let later = positions.iter().zip(ahead).skip(1).map(|(&k, &value)| node(k, value));
+    let nodes = reflected.chain(std::iter::once(middle)).chain(later).collect();
+    Mesh { spacing: places.spacing, offset: 0.0, nodes }
+}
+
+/// Returns laws whose profiles bound those of all triangles: two for each ring of a cover.
+pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: &Run) -> Result<Vec<Masses>> {
+    let (q, noise) = (phase.probability_above(), phase.noise_multiplier);
+    let positions = places.positions(q, step);
+    let found: Vec<[Masses; 2]> = cover(rings, CELLS)
+        .par_iter()
+        .map(|cells| {
+            run.check()?;
+            let largest = |at: fn(&crate::adaptive::triangles::Cell) -> Gram| {
+                let mut values = vec![0.0_f64; positions.len()];
+                for cell in cells {
+                    let level = Level::new(at(cell), q, noise);
+                    for (value, &k) in values.iter_mut().zip(&positions) {
+                        *value = value.max(level.at(epsilon(k, places.spacing))).min(1.0);
+                    }
+                }
+                values
+            };
+            let (ahead, behind) = (
+                largest(crate::adaptive::triangles::Cell::at_record),
+                largest(crate::adaptive::triangles::Cell::at_replacement),
+            );
+            run.count(EVALUATION * (32 * cells.len() * positions.len()) as u64);
+            Ok([
+                Masses::above(&mesh(places, &positions, &ahead, &behind))?,
+                Masses::above(&mesh(places, &positions, &behind, &ahead))?,
+            ])
+        })
+        .collect::<Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns the profiles of the two pairs at distance 2: u = x′, and u = x.
+pub(super) fn pairs(phase: &Phase) -> Result<[MixturePair; 2]> {
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let (batch, rest) = (phase.batch_size as f64, (phase.dataset_size - phase.batch_size) as f64);
+    let all = batch + rest;
+    let weights = Weights {
+        count: vec![0, 1],
+        log_probability: vec![(rest / all).ln(), (batch / all).ln()],
+        relative_error: UNIT_ROUNDOFF * (8.0 + 2.0 * all.ln()),
+    };
+    let pair = MixturePair::counted(&weights, 2.0, None, phase.noise_multiplier)?;
+    let reversed = pair.reversed();
+    Ok([pair, reversed])
+}
+
+/// Returns the laws of the two pairs from below.
+pub(super) fn below(phase: &Phase, step: f64, places: &Places, run: &Run) -> Result<Vec<Masses>> {
+    let q = phase.probability_above();
+    let positions = places.positions(q, step);
+    let reach = positions.iter().take_while(|&&k| epsilon(k, places.spacing) < places.left).count();
+    let left = positions[1..positions.len().min(reach + 1)].iter().rev().map(|k| -k);
+    let all: Vec<i64> = left.chain(positions.iter().copied()).collect();
+    pairs(phase)?
+        .par_iter()
+        .map(|pair| {
+            run.check()?;
+            let node = |&index: &i64| {
+                let at = epsilon(index, places.spacing);
+                Node { index, epsilon: at, point: pair.at(at).or_trivial(at) }
+            };
+            let mesh = Mesh { spacing: places.spacing, offset: 0.0, nodes: all.iter().map(node).collect() };
+            run.count(EVALUATION * all.len() as u64);
+            Masses::new(Side::Lower, pair, &mesh)
+        })
+        .collect()
+}

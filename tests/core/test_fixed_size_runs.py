@@ -1,0 +1,80 @@
+"""All rounds of fixed-size batches as one: the largest δ over adaptive gradients lies between what was known before.
+
+Two concrete data sets are below it, and the composition of the supremum at each α is above it. The core's own tests have the
+theorem's oracles: quadrature over triangles, a simulated attack, and every strategy of small games.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyaccount import _core
+from pyaccount.errors import DomainError
+from pyaccount.profiles import (
+    CompositionProfile,
+    CopiesProfile,
+    DisplacedProfile,
+    FixedSizeRunProfile,
+    GaussianProfile,
+    ProfileKind,
+    Rounds,
+)
+
+SETTINGS = [(100, 1, 1.0, 100), (20, 1, 2.0, 100), (2, 1, 3.0, 20), (1000, 3, 0.6, 50)]
+
+
+def _epsilon(rounds: list[tuple[ProfileKind, int]], delta: float) -> _core.ProvenInterval:
+    """Return the interval for ε of a composition."""
+    built = [(profile.build(), count) for profile, count in rounds]
+    (answer,) = _core.answer_all([(built, None, delta, 1e-4)])
+    return answer
+
+
+@pytest.mark.parametrize(("dataset", "batch", "noise", "count"), SETTINGS)
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-10])
+def test_the_run_lies_between_two_data_sets_and_the_envelope(
+    dataset: int, batch: int, noise: float, count: int, delta: float
+) -> None:
+    """The intervals are in order, and the new one is narrow."""
+    run = ((dataset, batch, noise, count),)
+    pair = CopiesProfile("fixed-size", 1, dataset, batch, 0, 2.0, noise, reverse=False)
+    envelope = DisplacedProfile("replaced", "fixed-size", 1, dataset, batch, 0, noise, reverse=False)
+    fixed, above = _epsilon([(pair, count)], delta), _epsilon([(envelope, count)], delta)
+    low = _epsilon([(FixedSizeRunProfile(run, delta, below=True), 1)], delta).lower
+    high = _epsilon([(FixedSizeRunProfile(run, delta, below=False), 1)], delta).upper
+    # From below a step of the lattice may be lost.
+    assert fixed.lower * (1 - 2e-3) <= low <= high <= above.upper * (1 + 5e-3)
+    assert high - low <= 0.01 * high
+
+
+def test_a_run_composes_with_other_rounds() -> None:
+    """From above the run is a profile as any other: it can be composed with a Gaussian mechanism, and that costs more."""
+    run, other = FixedSizeRunProfile(((100, 1, 1.0, 20),), 1e-5, below=False), GaussianProfile(1.0, 2.0)
+    both = CompositionProfile.of((Rounds(run, 1), Rounds(other, 1)), below=False)
+    alone = _epsilon([(run, 1)], 1e-5).upper
+    together = _epsilon([(run, 1), (other, 1)], 1e-5)
+    assert alone < together.upper
+    assert _epsilon([(both, 1)], 1e-5).upper == pytest.approx(together.upper, rel=5e-3)
+
+
+def test_every_error_is_counted_and_small() -> None:
+    """A curve states its errors in units of δ, and falls."""
+    points, errors, (spacing, tilt, length, laws) = _core.fixed_size_curve(
+        [(100, 1, 1.0, 50)], 1e-6, below=False, epsilon=5.0
+    )
+    values = [delta for _, delta in points]
+    assert values == sorted(values, reverse=True)
+    assert all(0.0 <= error < 1e-9 for error in errors)
+    assert spacing > 0.0
+    assert tilt > 0.0
+    assert math.log2(length).is_integer()
+    assert laws >= 4
+
+
+@pytest.mark.parametrize("phase", [(10, 10, 1.0, 1), (10, 0, 1.0, 1), (10, 1, 0.0, 1), (10, 1, 1.0, 0)])
+def test_what_the_theorem_does_not_cover_is_refused(phase: tuple[int, int, float, int]) -> None:
+    """A batch that is the whole data set, an empty one, no noise, and no round."""
+    with pytest.raises(DomainError):
+        FixedSizeRunProfile((phase,), 1e-5, below=False).build()
