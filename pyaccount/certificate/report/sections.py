@@ -105,7 +105,7 @@ def _analysed(form: str | None, sha256: str | None) -> tuple[Block, ...]:
         lines = json.dumps(json.loads(form), indent=1, sort_keys=True).splitlines()
     except (ValueError, RecursionError):
         # The text of somebody else need not be a form.
-        lines = [form]
+        lines = [json.dumps(form)]
     text = "\n".join(
         lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"… {len(lines) - MOST_LINES} more lines"]
     )
