@@ -49,7 +49,7 @@ class StatedMatrix(Protocol):
 
 
 class StatedBody(Placed, Protocol):
-    """The statements of a document's body that its sampler, matrix and workload read; `tree.TrainingRun` implements it."""
+    """The statements of a document's body that its sampler, matrix and workload read; `tree.TrainingNode` implements it."""
 
     @property
     def training(self) -> Training:

@@ -83,7 +83,7 @@ def test_without_an_interpreter_nothing_is_proven(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux")
 def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     program = apart._PROGRAM.replace(
-        "runpy.run", "__import__('resource').setrlimit(__import__('resource').RLIMIT_AS, (60 << 20,) * 2); runpy.run"
+        "runpy.run", "__import__('resource').setrlimit(__import__('resource').RLIMIT_AS, (20 << 20,) * 2); runpy.run"
     )
     monkeypatch.setattr(apart, "_PROGRAM", program)
     assert apart.check_apart(claim(ENDLESS, 9, 1e-5), 20.0)["verdict"] == "not checkable"

@@ -34,8 +34,7 @@ NAMES = [*(path.stem for path in sorted((CERTIFICATES / "v1").glob("*.json"))), 
 
 #: Fields that no page shows in their own form, and why.
 LEFT_OUT = {
-    r"document\..*": "the document is shown as YAML",
-    r"mechanism": "the normal form is shown with a key on each line",
+    r"document\..*|mechanism": "the document is shown as YAML, and the normal form with a key on each line",
     r"pyaccount|kind": "the format is a line of the provenance",
     r"holds|.*\.(accepted|tight|within_tolerance)": "they are said in words",
     r"phases\[\]\.noise": "the symbol of the noise says it: σ or the scale b",

@@ -17,13 +17,13 @@ from pyaccount.certificate.consistency import content_sha256
 from pyaccount.document.loading import load
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan.disjoint import bounds_by_kind
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.rounds import combine, enclosed, tight, worst_of
 from pyaccount.profiles import FiniteProfile, GaussianProfile, ProfileKind, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import DirectedBounds
 
 Law = dict[tuple[int, ...], Fraction]

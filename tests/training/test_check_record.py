@@ -221,7 +221,7 @@ def test_every_assumption_of_the_examples_has_somebody() -> None:
         document = load_any(path)
         # A run refuses documents with phases that are no training.
         if not isinstance(document, Document) or any(
-            not isinstance(phase, tree.TrainingRun) for phase in document.phases
+            not isinstance(phase, tree.TrainingNode) for phase in document.phases
         ):
             continue
         for reduction in compile_document(document).reductions:
