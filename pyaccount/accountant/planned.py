@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.claimed import unseeded
 from pyaccount.document.document import Document
-from pyaccount.document.own_noise import with_own_noise
+from pyaccount.document.phases import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number

@@ -27,6 +27,7 @@ from pyaccount.adapters.dp_accounting_mixtures import of_mixture
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.document.noise import effective
 from pyaccount.document.ranges import (
     COUNT,
     DATASET_SIZE,
@@ -36,7 +37,6 @@ from pyaccount.document.ranges import (
     NOISE_MULTIPLIER,
     TREE_ROUNDS,
 )
-from pyaccount.document.releases import effective
 from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number

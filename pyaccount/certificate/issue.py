@@ -30,8 +30,8 @@ from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import only_training, statement, unit_of
-from pyaccount.document.epochs import epochs_of
-from pyaccount.document.releases import effective
+from pyaccount.document.noise import effective
+from pyaccount.document.rates import epochs_of
 from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pyaccount.composing.points import ProvenPoints, UsedPoints, proven_points
 from pyaccount.document.models import BODY_KEYS
-from pyaccount.document.own_noise import with_own_noise
+from pyaccount.document.phases import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH
 from pyaccount.document.tree import Parts
 from pyaccount.document.words import TWO_STEPS, Adjacency

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.epochs import epochs_of
+from pyaccount.document.rates import epochs_of
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, path_text
 from pyaccount.reading.nodes import find, place_of, plain_value

@@ -1,13 +1,21 @@
-"""Joins phases one after the other: equal consecutive phases become one phase with the rounds of both.
+"""Phases as they are written: how one stands alone, and how they are joined one after the other.
 
-This holds for rounds that compose. Phases with a matrix or with a largest number of participations describe whole runs: two
-runs in which a record takes part once each are not one longer run in which it does. These stay as they are.
+Equal consecutive phases become one phase with the rounds of both. This holds for rounds that compose. Phases with a matrix or
+with a largest number of participations describe whole runs: two runs in which a record takes part once each are not one longer
+run in which it does. These stay as they are. A phase that stands alone has the factor of the noise of all phases in its own
+numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.document.schedules import ScheduledMultiplier
+from pyaccount.document.tree import Combined, TrainingNode
+
+if TYPE_CHECKING:
+    from pyaccount.document.tree import Node
 
 #: A phase as it is written in a document, with its number of iterations.
 RawPhase = Mapping[str, Any]
@@ -48,3 +56,19 @@ def append(phases: list[dict[str, Any]], phase: dict[str, Any]) -> None:
 def _whole_run(phase: RawPhase) -> bool:
     """Return whether the phase is one run as a whole, so that rounds cannot be added to it."""
     return "matrix" in phase or "max_participations" in phase.get("sampler", {})
+
+
+def with_own_noise(stated: Mapping[str, Any], node: Node) -> dict[str, Any]:
+    """Return a phase as it is stated without the factor of all phases, which then belongs to its own numbers.
+
+    `stated` is the phase as its document has it, and `node` the same phase as it was read.
+    """
+    if isinstance(node, Combined):
+        phases = zip(stated[node.list_key], node.inner, strict=True)
+        return {**stated, node.list_key: [with_own_noise(phase, inner) for phase, inner in phases]}
+    if not isinstance(node, TrainingNode) or node.stated_noise is None:
+        return dict(stated)
+    multiplier: Any = node.noise.multiplier
+    if isinstance(multiplier, ScheduledMultiplier):
+        multiplier = {**stated["noise"]["multiplier"], "scale": multiplier.scale}
+    return {**stated, "noise": {**stated["noise"], "multiplier": multiplier}}

@@ -2,7 +2,7 @@
 
 Each rule yields the problems that it detects; rules about a kind of sampler or matrix belong to that kind. A value that
 was reported already is neither a number, nor a blank, nor absent (`None`), so no rule asks for it or reports it again.
-The plan decides which mechanisms can be analysed, not this module.
+The plan decides which mechanisms can be analysed, and with which samplers, not this module.
 """
 
 from __future__ import annotations
@@ -11,21 +11,74 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
-from pyaccount.document.disjoint import disjoint_problems
-from pyaccount.document.epochs import epochs_text, iterations_of
-from pyaccount.document.own_probability_rules import own_probability_problems
 from pyaccount.document.ranges import DELTA, ITERATIONS
+from pyaccount.document.rates import epochs_text, iterations_of
 from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
 from pyaccount.document.stated import number_or_none
 from pyaccount.document.tree import MechanismRelease, Parts, TrainingNode
 from pyaccount.document.workload import workload_problems
-from pyaccount.errors import Problem, path_text, problem
+from pyaccount.errors import Problem, path_text, problem, quoted
 from pyaccount.reading.fields import SOLVE
+from pyaccount.reading.nodes import REPORTED
 
 if TYPE_CHECKING:
+    from pyaccount.document.tree import Node
     from pyaccount.document.views import Mechanism
+
+
+def _disjoint_problems(node: Parts) -> Iterator[Problem]:
+    """Report a list of one part, and two parts with one name."""
+    if len(node.inner) == 1:
+        message = (
+            "this has one part, so every record is in it: write the part itself as the phase, without parallel, or give the "
+            "other parts too"
+        )
+        yield problem("contradiction", node.at("parallel"), message, allowed="at least 2 entries")
+    seen: dict[str, Node] = {}
+    for part in node.inner:
+        if not isinstance(part.name, str):
+            continue
+        name = " ".join(part.name.casefold().split())
+        if name in seen:
+            message = (
+                f"two parts have the name {quoted(part.name)}, but a record belongs to exactly one part, so parts may not "
+                "overlap: write what is run on the same records as one part, `{name: …, phases: [ … ]}`, or give the parts "
+                "different names"
+            )
+            yield problem("contradiction", part.at("name"), message, allowed="another name")
+        seen[name] = part
+
+
+def _own_probability_problems(node: Node) -> Iterator[Problem]:
+    """Yield the problems of a node whose records are drawn with probabilities of their own."""
+    own, path = node.own_probabilities, node.at_probability()
+    run = node if isinstance(node, TrainingNode) else None
+    if own is None or (run is not None and run.sampler.one_probability):
+        # The plan refuses samplers that need one probability for all records, with the reason.
+        return
+    if own.max is None and own.strata is None:
+        message = "states no probability: give max, or strata"
+        yield problem("missing-key", path, message, allowed="max or strata")
+    if own.max is not None and own.strata is not None:
+        message = "strata states the probability of every record, so max follows from it: leave one of the two out"
+        yield problem("contradiction", (*path, "max"), message, allowed="max or strata")
+    if run is None:
+        return
+    for name in ("expected_batch_size", "participation_rate"):
+        stated = getattr(run.training, name)
+        if stated not in (None, SOLVE, REPORTED):
+            message = (
+                f"sampling_probability has {own.key}, so the records have no common rate, and how many of them have which "
+                "probability may be secret: leave this out"
+            )
+            yield problem("contradiction", run.at("training", name), message)
+    if run.epochs is not None:
+        message = (
+            "how many iterations this is depends on the rate, which differs between records: give iterations instead"
+        )
+        yield problem("contradiction", run.at("training", "epochs"), message, allowed="iterations instead")
 
 
 def broken_rules(document: Mechanism) -> Iterator[Problem]:
@@ -38,9 +91,9 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
     for node in document.every_node():
-        yield from own_probability_problems(node)
+        yield from _own_probability_problems(node)
         if isinstance(node, Parts):
-            yield from disjoint_problems(node)
+            yield from _disjoint_problems(node)
         if isinstance(node, MechanismRelease):
             yield from node.mechanism.problems(node)
     for run in document.runs():

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document.epochs import iterations_of
+from pyaccount.document.rates import iterations_of
 from pyaccount.document.schedules import (
     Scheduled,
     ScheduledBatch,

@@ -14,7 +14,6 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from pyaccount.document.disjoint import AT_THE_TOP, INSIDE
 from pyaccount.document.shape import (
     field_at,
     keys_at,
@@ -36,6 +35,15 @@ from pyaccount.reading.nodes import REPORTED, Table, TreeNode, find, located, pl
 from pyaccount.reading.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
 from pyaccount.reading.typography import odd_characters_note
 from pyaccount.reading.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
+
+#: What to do about parts at the top level of a document, and inside of another phase.
+AT_THE_TOP = "disjoint parts are a phase: write `phases: [{parallel: [ … ]}]`"
+
+INSIDE = (
+    "disjoint parts are implemented for the phases of a document, not inside of another phase: write every part as an entry of "
+    "one list `parallel` in an entry of the document's phases"
+)
+
 
 _Error = tuple[Path, str, dict[str, Any]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from pyaccount.document.epochs import epochs_of, epochs_text
+from pyaccount.document.rates import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES
 

@@ -1,4 +1,4 @@
-"""Several Gaussian releases of one batch, analysed as one release. The proofs are in `document.releases`.
+"""Several Gaussian releases of one batch, analysed as one release. The proofs are in `document.noise`.
 
 If the noise of the rounds is independent, a sampler's theorem gets a run with one release of the effective multiplier, so
 no sampler needs to know of several releases. The multiplier is rounded down for upper bounds and up for lower bounds. A

@@ -13,9 +13,9 @@ from plain_documents import doc
 from snapshots import Snapshot
 
 from pyaccount.adapters import opacus
-from pyaccount.document.epochs import epochs_of, iterations_of
 from pyaccount.document.loading import load
 from pyaccount.document.notes import notes
+from pyaccount.document.rates import epochs_of, iterations_of
 
 POISSON = {"kind": "poisson"}
 BSR4 = {"kind": "banded-square-root", "bands": 4}

@@ -21,7 +21,7 @@ from pyaccount.certificate import consistency
 from pyaccount.certificate.consistency import Inconsistency, at, is_number
 from pyaccount.certificate.risk import from_guarantee
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document.epochs import epochs_of, iterations_of
+from pyaccount.document.rates import epochs_of, iterations_of
 from pyaccount.errors import printable, quoted
 from pyaccount.risk.budget import Enclosure, attained_at_least
 from pyaccount.risk.budgets import BUDGETS
@@ -145,8 +145,8 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     found, own = None, phase.noise_multiplier
     # A matrix correlates the noise of one release only, so no multiplier has the effect of all of them.
     if stated and own is not None and at(body, "matrix", "kind", default="identity") == "identity":
+        from pyaccount.document.noise import effective
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
-        from pyaccount.document.releases import effective
 
         multipliers = [own, *(sigma for _, sigma in stated)]
         # The squares of multipliers outside of this range might vanish, and no document can have them.

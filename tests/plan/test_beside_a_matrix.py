@@ -18,7 +18,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Accountant
-from pyaccount.document.releases import beside
+from pyaccount.document.noise import beside
 
 Array = NDArray[np.float64]
 N, DELTA, SIGMA = 10, 1e-5, 2.5

@@ -24,7 +24,7 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount import Accountant
 from pyaccount.document.loading import load
-from pyaccount.document.releases import effective
+from pyaccount.document.noise import effective
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
 

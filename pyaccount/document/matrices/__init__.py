@@ -1,23 +1,17 @@
 """The matrices, which define how the noise of the rounds is correlated.
 
-A matrix is a module with a class: its fields, and their possible errors. `base` defines the questions that all matrices
-answer. Everything that depends on the list of matrices is derived from `MATRICES`, as with the samplers.
+A matrix is a class: its fields, and its possible errors. A module has the matrices of one structure, and `base` the questions
+that all of them answer. Everything that depends on the list of matrices is derived from `MATRICES`, as with the samplers.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.matrices.banded_inverse import BandedInverse
-from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
 from pyaccount.document.matrices.base import MatrixKind
-from pyaccount.document.matrices.blt import BLT
-from pyaccount.document.matrices.chosen import ChosenToeplitz
-from pyaccount.document.matrices.dense import Dense
-from pyaccount.document.matrices.identity import Identity
-from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
-from pyaccount.document.matrices.toeplitz import Toeplitz
-from pyaccount.document.matrices.tree import Tree
+from pyaccount.document.matrices.full_column import BLT, BandedInverse
+from pyaccount.document.matrices.not_toeplitz import Dense, Tree
+from pyaccount.document.matrices.toeplitz import BandedSquareRoot, ChosenToeplitz, Identity, OptimalToeplitz, Toeplitz
 from pyaccount.reading.kinds import Kinds
 from pyaccount.reading.unknown_kinds import MATRICES as REFUSED
 

@@ -66,38 +66,3 @@ class MatrixKind(Kind):
             message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
             path = body.at("matrix", self.bands_field)
             yield problem("contradiction", path, message, allowed=f"at most {rounds}")
-
-
-class FullColumn(MatrixKind):
-    """A Toeplitz matrix with a full first column, which is described in one of two ways."""
-
-    banded = False
-    #: The fields of each of the two descriptions.
-    ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
-
-    def problems(self, body: StatedBody) -> Iterator[Problem]:
-        """Report a matrix without a complete description, or with both."""
-        first, second = self.ways
-        given = [way for way in self.ways if any(getattr(self, field) is not None for field in way)]
-        described = f"{first[0]}, or {' and '.join(second)}"
-        if not given:
-            message = f"a {self.kind} matrix needs {described}"
-            yield problem("missing-key", body.at("matrix", first[0]), message)
-            return
-        if len(given) == 2:
-            field = next(field for field in second if getattr(self, field) is not None)
-            yield problem("contradiction", body.at("matrix", field), f"give {described}, not both")
-            return
-        for field in given[0]:
-            if getattr(self, field) is None:
-                message = f"a {self.kind} matrix needs {described}"
-                yield problem("missing-key", body.at("matrix", field), message)
-        yield from self.misfits(body)
-
-    def misfits(self, body: StatedBody) -> Iterator[Problem]:
-        """Yield the problems of a complete description: by default, more iterations than a first column can have."""
-        rounds = number_or_none(body.training.iterations)
-        if rounds is not None and rounds not in BANDS:
-            message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
-            path = body.at("training", "iterations")
-            yield problem("out-of-range", path, message, allowed=BANDS.describe())

@@ -1,4 +1,7 @@
-"""A Toeplitz matrix that is given by its coefficients."""
+"""Banded Toeplitz matrices in documents: the identity, by their coefficients, the banded square root, and the optimal one.
+
+Two of them are described by a number of bands. Their kind may be a choice, of which the one with the smallest error is used.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
+from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.asking import AlsoCalled
-from pyaccount.reading.fields import Items, Number
+from pyaccount.reading.fields import Choice, ChoiceOfKinds, Choose, Items, Number
+from pyaccount.reading.kinds import Kinds, word_of
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
@@ -47,3 +51,74 @@ class Toeplitz(MatrixKind):
                 "the first coefficient is on the diagonal and must be greater than 0, or the matrix has no inverse"
             )
             yield problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)
+
+
+class Identity(MatrixKind):
+    """The identity: independent noise in each round, as in plain DP-SGD."""
+
+    aliases = "eye i dp-sgd"
+
+    kind: Literal["identity"] = Field(description="Independent noise in each round (plain DP-SGD).")
+
+    def diagonals(self) -> int | None:
+        """Return 1: only the main diagonal is non-zero."""
+        return 1
+
+
+class BandedSquareRoot(MatrixKind):
+    """The square root of the prefix-sum matrix, of which only the first diagonals are kept."""
+
+    aliases = "bsr square-root sqrt banded-sqrt banded-root"
+
+    kind: Literal["banded-square-root"] = Field(description="The banded square root of the prefix-sum matrix (BSR).")
+    bands: Bands = Field(description=BANDS_TEXT)
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+
+class OptimalToeplitz(MatrixKind):
+    """The banded Toeplitz matrix without negative entries that has the smallest error, for its column norm or under the
+    sampler.
+    """
+
+    aliases = "optimal-banded-toeplitz"
+
+    kind: Literal["optimal-toeplitz"] = Field(
+        description="The banded Toeplitz matrix with the smallest error under the workload."
+    )
+    bands: Bands = Field(description=BANDS_TEXT)
+    optimize_for: Annotated[Literal["column-norm", "sampling"], Choice(("column-norm", "sampling"))] = Field(
+        default="column-norm",
+        description="What the error is minimised for. column-norm: matrices of the same column norm are compared, "
+        "whatever the sampler. sampling: the σ that the ε and δ of the document need under its sampler; the "
+        "matrix is then searched for, with samples if the run is sampled.",
+    )
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def optimized(self) -> bool:
+        """True: the matrix is always optimised."""
+        return True
+
+    @property
+    def searched(self) -> bool:
+        """Whether the matrix is to be optimal under the sampler."""
+        return self.optimize_for == "sampling"
+
+
+#: The kinds that are described by a number of bands.
+ALTERNATIVES = Kinds("matrix", (BandedSquareRoot, OptimalToeplitz))
+
+
+class ChosenToeplitz(MatrixKind):
+    """Several kinds of banded Toeplitz matrix, of which the one with the smallest error is used."""
+
+    kind: Annotated[Choose, ChoiceOfKinds(tuple(ALTERNATIVES.by_kind), ALTERNATIVES.aliases)] = Field(
+        description="With a list under `choose:`, the kind with the smallest error is used."
+    )
+    bands: Bands = Field(description=BANDS_TEXT)
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def optimized(self) -> bool:
+        """Whether one of the kinds to choose from is optimised."""
+        return isinstance(self.kind, Choose) and word_of(OptimalToeplitz) in self.kind.choose

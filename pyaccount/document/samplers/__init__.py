@@ -15,12 +15,11 @@ from pyaccount.document.samplers.balls_in_bins import BallsInBins
 from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
 from pyaccount.document.samplers.cyclic_poisson import CyclicPoisson
 from pyaccount.document.samplers.deterministic import Deterministic
-from pyaccount.document.samplers.fixed_size import FixedSize
+from pyaccount.document.samplers.fixed_draws import FixedSize, WithReplacement
 from pyaccount.document.samplers.must import MustOW, MustWO, MustWW
 from pyaccount.document.samplers.poisson import Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
-from pyaccount.document.samplers.with_replacement import WithReplacement
 from pyaccount.reading.kinds import Kinds, word_of
 from pyaccount.reading.unknown_kinds import SAMPLERS as REFUSED
 

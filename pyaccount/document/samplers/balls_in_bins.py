@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
+from pyaccount.document.rates import bins_that_fit
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
 from pyaccount.document.stated import number_or_none, stated_rates

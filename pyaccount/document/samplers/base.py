@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from pyaccount.document.epochs import epochs_of, epochs_text, exactly
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
+from pyaccount.document.rates import epochs_of, epochs_text, exactly
 from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import SOLVE, Choose, Number

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.document.epochs import exactly
 from pyaccount.document.ranges import PARTICIPATIONS
+from pyaccount.document.rates import exactly
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
 from pyaccount.document.stated import RATE_FIELDS, number_or_none

@@ -1,10 +1,15 @@
-"""The base classes of samplers with a fixed number of draws in each batch, `training.expected_batch_size`."""
+"""Samplers with a fixed number of draws in each batch, `training.expected_batch_size`: without replacement, and with it.
+
+Their base classes serve MUST too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
@@ -117,3 +122,28 @@ class Repeating(FixedDraws):
             message = f"the number of draws with replacement must be {DRAWS.describe()}"
             path = body.at("training", "expected_batch_size")
             yield problem("out-of-range", path, message, allowed=DRAWS.describe())
+
+
+class FixedSize(FixedDraws):
+    """Sampling without replacement: each round draws a uniformly random batch of a fixed number of records.
+
+    The size of the batch is `training.expected_batch_size`, out of `training.dataset_size` records.
+    """
+
+    aliases = "uniform-without-replacement sampled-without-replacement"
+
+    kind: Literal["fixed-size"] = Field(description="Each round draws a uniformly random batch of a fixed size.")
+
+
+class WithReplacement(Repeating):
+    """Sampling with replacement: each round makes a fixed number of independent, uniformly random draws.
+
+    A record may be drawn several times, and then it counts as many times. The number of draws is
+    `training.expected_batch_size`, out of `training.dataset_size` records.
+    """
+
+    aliases = "wr replacement sampled-with-replacement"
+
+    kind: Literal["with-replacement"] = Field(
+        description="Each round draws records independently and uniformly, some of them several times."
+    )

@@ -9,8 +9,8 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from pyaccount.document.fitting import largest_rate
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
+from pyaccount.document.rates import largest_rate
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem, problem

@@ -108,7 +108,7 @@ class Strategy:
     def sensitivity(self, min_separation: int, participations: int, each_round: float = 0.0) -> tuple[float, float]:
         """Return an upper and a lower bound on the largest ‖Σ_i C e_i‖ over rounds i at least `min_separation` apart.
 
-        With other releases beside (`document.releases.beside`) it is the root of ‖Σ_i C e_i‖² + `each_round`·(number of
+        With other releases beside (`document.noise.beside`) it is the root of ‖Σ_i C e_i‖² + `each_round`·(number of
         rounds), at its largest.
 
         At most `participations` rounds are summed. The two bounds are equal if the worst rounds are known: the longest

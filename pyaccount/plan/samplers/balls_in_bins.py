@@ -1,7 +1,7 @@
 """Balls in bins: a record takes part in the rounds of one bin, so the likelihood ratio is a sum over the bins.
 
 Other releases of the same batches add rows to the encoder, one for each round, with an entry in the column of this round
-only (`document.releases.beside`). Each row is still released after its last round, so the same domination holds (Dong &
+only (`document.noise.beside`). Each row is still released after its last round, so the same domination holds (Dong &
 Ganesh 2026, arXiv:2602.09338, Lemma D.1, whose rows may be chosen adaptively). The bins have no round in common: the products
 of different modes stay as they are, and the square of a mode's norm grows by the same number for each turn of its bin.
 """

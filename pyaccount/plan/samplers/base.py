@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from pyaccount.document.releases import beside, effective
+from pyaccount.document.noise import beside, effective
 from pyaccount.document.samplers import SamplerKind
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import strategy
@@ -251,7 +251,7 @@ def multipliers(run: TrainingNode) -> tuple[float, float]:
 
 
 def each_round(run: TrainingNode) -> float:
-    """Return what other releases beside a matrix add for each participation, in units of σ²; see `document.releases.beside`.
+    """Return what other releases beside a matrix add for each participation, in units of σ²; see `document.noise.beside`.
 
     It is 0 without a matrix, since the effective multiplier then has all releases, and without other releases. σ must be
     known otherwise.

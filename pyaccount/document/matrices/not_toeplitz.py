@@ -1,20 +1,39 @@
-"""Binary trees of partial sums, as DP-FTRL uses them."""
+"""Matrices in documents that are not Toeplitz: a dense one from a file, and binary trees of partial sums, as in DP-FTRL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
-from pyaccount.document.ranges import TREE_ROUNDS
+from pyaccount.document.ranges import FILE_LENGTH, TREE_ROUNDS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.fields import Choice, Number
+from pyaccount.reading.fields import Choice, Number, Text
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
+
+
+class Dense(MatrixKind):
+    """Any lower-triangular matrix without negative entries, or one with more rows than iterations, read from a file.
+
+    With more rows, each row is a sum of rounds that has noise of its own. It is analysed without sampling.
+    """
+
+    banded = False
+    files: ClassVar[tuple[str, ...]] = ("file",)
+
+    kind: Literal["dense"] = Field(
+        description="A matrix without negative entries from a file: lower triangular, or with more rows than rounds."
+    )
+    file: Annotated[str, Text(FILE_LENGTH)] = Field(
+        description="A .npy, .csv or .txt file, relative to the folder of the document."
+    )
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
 
 ESTIMATIONS = ("honest", "efficient")
 

@@ -1,4 +1,4 @@
-"""Randomized response."""
+"""Choices as a document states them: the exponential mechanism, permute-and-flip, report noisy max and randomized response."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.document.mechanisms.base import MechanismKind
+from pyaccount.document.mechanisms.base import MechanismKind, Selection
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
 from pyaccount.reading.fields import Choice, Number
 from pyaccount.rounding import positional
@@ -14,7 +14,58 @@ from pyaccount.rounding import positional
 if TYPE_CHECKING:
     from pyaccount.document.words import Adjacency
 
+
+class Exponential(Selection):
+    """The exponential mechanism: it selects a candidate with probability proportional to exp(utility / scale)."""
+
+    aliases = "exponential-mechanism em gumbel softmax-selection"
+
+    kind: Literal["exponential"] = Field(
+        description="The exponential mechanism, which also is the report of the largest utility with Gumbel noise."
+    )
+
+
+class PermuteAndFlip(Selection):
+    """Permute-and-flip (McKenna & Sheldon 2020): candidates in random order are accepted with probability
+    exp((utility − largest utility) / scale).
+    """
+
+    aliases = "permute-flip permuteandflip pf"
+
+    kind: Literal["permute-and-flip"] = Field(
+        description="Permute-and-flip, which also is the report of the largest utility with exponential noise."
+    )
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the largest utility with exponential noise, which has the same output."""
+        return {"kind": "noisy-max", "epsilon": positional(self.loss_range()), "noise": "exponential"}
+
+
+MaxNoise = Literal["gumbel", "exponential", "laplace"]
+
+
+class ReportNoisyMax(Selection):
+    """Report noisy max: independent noise is added to all utilities, and only the candidate with the largest sum is
+    released, not the sum itself.
+    """
+
+    aliases = "noisy-max rnm argmax report-noisy-argmax noisy-argmax"
+
+    kind: Literal["report-noisy-max"] = Field(description="The candidate with the largest noisy utility.")
+    noise: Annotated[MaxNoise, Choice(("gumbel", "exponential", "laplace"))] = Field(
+        description="The law of the noise. gumbel: the exponential mechanism; exponential: permute-and-flip; laplace: "
+        "Laplace noise of the scale."
+    )
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the range of the loss, and the noise."""
+        if self.noise == "gumbel":
+            return super().normal_form(adjacency)
+        return {"kind": "noisy-max", "epsilon": positional(self.loss_range()), "noise": self.noise}
+
+
 WhoseAnswer = Literal["each-record", "once"]
+
 EmptyRecord = Literal["one-of-the-values", "uniform"]
 
 

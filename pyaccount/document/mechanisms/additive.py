@@ -1,0 +1,243 @@
+"""Noise added to numbers or a vector, as a document states it: Gaussian, Laplace, and both on a lattice (discrete).
+
+In a mixture of Gaussians, a record moves the vector by a random amount.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from pyaccount.document.mechanisms.base import (
+    MOVED_TEXT,
+    SENSITIVITY_TEXT,
+    TOTAL_TEXT,
+    MechanismKind,
+    Moved,
+    Sensitivity,
+)
+from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, SCALE, SHIFT
+from pyaccount.document.stated import number_or_none
+from pyaccount.errors import Problem, problem
+from pyaccount.reading.fields import Items, Number, Solve
+from pyaccount.rounding import positional
+
+if TYPE_CHECKING:
+    from pyaccount.document.stated import Placed
+    from pyaccount.document.words import Adjacency
+
+
+class GaussianMechanism(MechanismKind):
+    """Numbers, or a vector, with independent Gaussian noise, in their own unit."""
+
+    aliases = "gaussian-mechanism normal gauss"
+
+    kind: Literal["gaussian"] = Field(description="Numbers, or a vector, with Gaussian noise.")
+    sigma: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
+        description="The standard deviation σ of the noise on each number, in its unit."
+    )
+    sensitivity: Sensitivity = Field(
+        default=1.0,
+        description="The maximum change of the released vector, in Euclidean norm, if one record changes.",
+    )
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {"kind": self.kind, "sensitivity": positional(self.sensitivity), "sigma": positional(float(self.sigma))}
+
+
+class LaplaceMechanism(MechanismKind):
+    """Numbers with Laplace noise, in their own unit."""
+
+    aliases = "laplace-mechanism laplacian double-exponential"
+
+    kind: Literal["laplace"] = Field(description="Numbers with Laplace noise.")
+    scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
+        description="The scale b of the noise, in the unit of the number; its standard deviation is b√2."
+    )
+    sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")
+    moved: Moved = Field(default=1, description=MOVED_TEXT)
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "scale": positional(float(self.scale)),
+            "sensitivity": positional(self.sensitivity),
+        }
+
+
+class OnLattice(MechanismKind):
+    """Numbers that are multiples of a step, with noise that is a multiple of it too."""
+
+    step: Annotated[float, Number(SCALE)] = Field(
+        default=1.0,
+        description="The distance between neighbouring values; the released numbers and their noise are multiples of "
+        "it. 1 for integers.",
+    )
+    sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} A multiple of step.")
+    moved: Moved = Field(default=1, description=MOVED_TEXT)
+
+    @property
+    def step_of_noise(self) -> float | None:
+        """The step of the released numbers."""
+        return self.step
+
+    def shift(self) -> int:
+        """Return the sensitivity in steps."""
+        return int(self._steps())
+
+    def in_steps(self, size: float) -> float:
+        """Return a size (a scale) in steps, rounded to the nearest double."""
+        return float(Fraction(repr(size)) / Fraction(repr(self.step)))
+
+    def _steps(self) -> Fraction:
+        return Fraction(repr(self.sensitivity)) / Fraction(repr(self.step))
+
+    def problems(self, node: Placed) -> Iterator[Problem]:
+        """Report a sensitivity that is no whole number of steps, or too many of them."""
+        if number_or_none(self.sensitivity) is None or number_or_none(self.step) is None:
+            return
+        steps, path = self._steps(), node.at("mechanism", "sensitivity")
+        if steps.denominator != 1:
+            message = (
+                f"the sensitivity is {float(steps):.6g} steps of {self.step:.6g}, but values on a lattice change by whole "
+                "steps: give the largest change as a multiple of step"
+            )
+            yield problem("contradiction", path, message)
+        elif int(steps) not in SHIFT:
+            message = f"the sensitivity is {int(steps):_} steps; their number must be {SHIFT.describe()}"
+            yield problem("out-of-range", path, message)
+
+
+_UNSOLVED = (
+    "no search is implemented for discrete Gaussian noise, because it is not proven that more of it is always more private: "
+    "solve for the sigma of a gaussian mechanism, which is nearly the same from a few steps on, and claim this ε and δ with it"
+)
+
+
+class DiscreteGaussian(OnLattice):
+    """Integers, or multiples of a step, with discrete Gaussian noise (Canonne, Kamath & Steinke 2020)."""
+
+    aliases = "gaussian-discrete discrete-normal dgauss discretegaussian"
+
+    kind: Literal["discrete-gaussian"] = Field(description="Integers with discrete Gaussian noise.")
+    sigma: Annotated[float, Number(SCALE, unsolved=_UNSOLVED)] = Field(
+        description="The parameter σ of the noise, in the unit of the number: x has probability proportional to "
+        "exp(−x²/(2σ²)). The noise must be drawn from this law itself: a sum of discrete Gaussians of several parties "
+        "does not have it."
+    )
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "sensitivity": positional(self.sensitivity),
+            "sigma": positional(float(self.sigma)),
+            "step": positional(self.step),
+        }
+
+
+class DiscreteLaplace(OnLattice):
+    """Integers, or multiples of a step, with discrete Laplace (two-sided geometric) noise."""
+
+    aliases = "geometric two-sided-geometric double-geometric laplace-discrete discretelaplace"
+
+    kind: Literal["discrete-laplace"] = Field(description="Integers with discrete Laplace noise.")
+    scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
+        description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
+    )
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        return {
+            "kind": self.kind,
+            "moved": str(self.moved),
+            "scale": positional(float(self.scale)),
+            "sensitivity": positional(self.sensitivity),
+            "step": positional(self.step),
+        }
+
+
+#: How far the sum of the probabilities may be from 1; they are divided by it.
+_WITHIN = 1e-9
+
+
+class MixtureOfGaussians(MechanismKind):
+    """A vector with Gaussian noise, to which a record contributes at most s_j in norm with probability p_j."""
+
+    aliases = "gaussian-mixture mixture-of-gaussian mog mixture-gaussian mixtureofgaussians"
+
+    kind: Literal["mixture-of-gaussians"] = Field(
+        description="A vector with Gaussian noise, to which a record contributes a random amount."
+    )
+    sigma: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
+        description="The standard deviation σ of the noise on each number, in its unit."
+    )
+    sensitivities: Annotated[tuple[Annotated[float, Number(CONTRIBUTION)], ...], Items(MIXTURE)] = Field(
+        description="The possible contributions of a record: each is a bound on their Euclidean norm. 0 is none."
+    )
+    probabilities: Annotated[tuple[Annotated[float, Number(MIXTURE_PROBABILITY)], ...], Items(MIXTURE)] = Field(
+        description="The probability of each contribution. They add up to 1."
+    )
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False
+
+    def problems(self, node: Placed) -> Iterator[Problem]:
+        """Report lists of different lengths, probabilities that do not add up to 1, and no contribution at all."""
+        path = node.at("mechanism", "probabilities")
+        if not self._read():
+            return
+        if len(self.probabilities) != len(self.sensitivities):
+            message = (
+                f"there are {len(self.sensitivities)} sensitivities and {len(self.probabilities)} probabilities: give one "
+                "probability for each sensitivity"
+            )
+            yield problem("contradiction", path, message, allowed=f"{len(self.sensitivities)} probabilities")
+            return
+        total = math.fsum(self.probabilities)
+        if abs(total - 1.0) > _WITHIN:
+            message = (
+                f"the probabilities add up to {total:.10g}, and must add up to 1: if a record may contribute nothing, give this "
+                "as sensitivity 0 with its probability"
+            )
+            yield problem("contradiction", path, message, allowed="probabilities that add up to 1")
+        if not any(self.sensitivities):
+            message = "every sensitivity is 0, so that nothing of a record is released: leave this phase out"
+            yield problem("contradiction", node.at("mechanism", "sensitivities"), message)
+
+    def _read(self) -> bool:
+        """Whether every entry is a number; other entries have problems of their own."""
+        lists = (self.sensitivities, self.probabilities)
+        return all(
+            isinstance(values, tuple) and all(number_or_none(value) is not None for value in values) for values in lists
+        )
+
+    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
+        """Return the mechanism with all of its numbers."""
+        sizes, chances = ([positional(each) for each in listed] for listed in (self.sensitivities, self.probabilities))
+        return {
+            "kind": self.kind,
+            "probabilities": chances,
+            "sensitivities": sizes,
+            "sigma": positional(float(self.sigma)),
+        }
