@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyaccount.training.source import FROM_KEY
+from pyaccount.training.drawing import FROM_KEY
 
 Held = Literal["enforced", "checked", "yours"]
 

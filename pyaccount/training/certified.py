@@ -19,7 +19,7 @@ from pyaccount.document.tree import Parts, TrainingNode
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
-from pyaccount.training.undrawn import refuse_own_probabilities
+from pyaccount.training.batches.base import refuse_own_probabilities
 
 if TYPE_CHECKING:
     from pyaccount.plan.protection import RunCase

@@ -18,9 +18,8 @@ from typing import Any
 
 from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
-from pyaccount.training.key import RunKey
+from pyaccount.training.key import RunKey, new_nonce, seed_of
 from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, mark_text
-from pyaccount.training.noise.nonces import new_nonce, seed_of
 from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, begun
 from pyaccount.training.writing import RecordWriter, force
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pyaccount.errors import RunError, quoted
-from pyaccount.training.noise.nonces import NONCE_BYTES, seed_of
+from pyaccount.training.key import NONCE_BYTES, seed_of
 
 #: The version of a record's format, and the number of the method by which batches and noise are drawn from a key. A change of
 #: what is drawn gets a new number.

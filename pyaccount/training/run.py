@@ -20,16 +20,14 @@ from pyaccount.training.aside import aside
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
-from pyaccount.training.drawing import Rows, RunNoise, noise_for, norms_of
+from pyaccount.training.drawing import FROM_KEY, Rows, RunNoise, noise_for, norms_of
 from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
 from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
-from pyaccount.training.opening import opened
+from pyaccount.training.opening import RankState, check_ranks, opened, position_of, run_state
 from pyaccount.training.record import RecordedRelease
-from pyaccount.training.resuming import RankState, check_ranks, position_of, run_state
-from pyaccount.training.source import FROM_KEY
 from pyaccount.training.sums import (
     ALONE,
     Array,
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.attribution import Attributed
-    from pyaccount.training.source import NoiseSource
+    from pyaccount.training.drawing import NoiseSource
     from pyaccount.training.spending import Spending
 
 #: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer

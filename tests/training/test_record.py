@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from snapshots import Snapshot
 
-from pyaccount.training.noise.nonces import NONCE_BYTES
+from pyaccount.training.key import NONCE_BYTES
 from pyaccount.training.record import Recorded
 from pyaccount.training.writing import RecordWriter
 

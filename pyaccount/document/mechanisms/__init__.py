@@ -1,7 +1,8 @@
 """The mechanisms that take the place of training, sampler, matrix and noise in a document or a phase.
 
-A mechanism is a class: its fields, and their possible errors. `base` has the questions that all mechanisms answer, and a module
-the mechanisms of one family. Everything that depends on the list of mechanisms is derived from `MECHANISMS`, as with the samplers.
+A mechanism is a class: its fields, and their possible errors. `base` has the questions that all mechanisms answer, and a
+module the mechanisms of one family. Everything that depends on the list of mechanisms is derived from `MECHANISMS`, as with
+the samplers.
 """
 
 from __future__ import annotations

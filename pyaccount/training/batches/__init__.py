@@ -1,7 +1,7 @@
 """The batches of a run, drawn from exactly the distribution that its certificate assumes.
 
 The room takes a document without a blank, one of its bodies and a secret key for that body, and gives the records of each round.
-Each sampler is a module with a class, and `SAMPLERS` has the class for each kind that documents may name. A batch is a function
+Each sampler is a class, and `SAMPLERS` has it for each kind that documents may name. A batch is a function
 of the key and the round, so it does not depend on the order in which rounds are drawn, on the number of ranks, or on crashes.
 Probabilities are the doubles that the plan analysed, and integers are compared with integers (`rust/core/src/batches`), so the
 distributions are exact, without rounding.
@@ -16,23 +16,9 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.scheduled import schedule_refusals
-from pyaccount.training.batches import (
-    b_min_sep,
-    balls_in_bins,
-    cyclic_poisson,
-    deterministic,
-    fixed_size,
-    must,
-    poisson,
-    random_allocation,
-    user_b_min_sep,
-    with_replacement,
-)
+from pyaccount.training.batches import b_min_sep, fresh, in_turn
 from pyaccount.training.batches.attribution import attributed
-from pyaccount.training.batches.base import Batches, Drawing
-from pyaccount.training.batches.batch import Batch
-from pyaccount.training.batches.repeated import Repeated
-from pyaccount.training.undrawn import refuse_own_probabilities
+from pyaccount.training.batches.base import Batch, Batches, Drawing, Repeated, refuse_own_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLERS", "Batch", "Batches", "batches_of"]
 
 SAMPLERS: dict[str, Callable[[Drawing], Batches]] = {
-    "poisson": poisson.PoissonBatches,
-    "fixed-size": fixed_size.FixedSizeBatches,
-    "with-replacement": with_replacement.WithReplacementBatches,
-    "must-ow": must.SubsetBatches,
-    "must-wo": must.SubsetOfDrawsBatches,
-    "must-ww": must.DrawsOfDrawsBatches,
+    "poisson": fresh.PoissonBatches,
+    "fixed-size": fresh.FixedSizeBatches,
+    "with-replacement": fresh.WithReplacementBatches,
+    "must-ow": fresh.SubsetBatches,
+    "must-wo": fresh.SubsetOfDrawsBatches,
+    "must-ww": fresh.DrawsOfDrawsBatches,
     "b-min-sep": b_min_sep.BMinSepBatches,
-    "user-b-min-sep": user_b_min_sep.user_batches,
-    "random-allocation": random_allocation.RandomAllocationBatches,
-    "balls-in-bins": balls_in_bins.BallsInBinsBatches,
-    "cyclic-poisson": cyclic_poisson.CyclicPoissonBatches,
-    "none": deterministic.InOrder,
+    "user-b-min-sep": b_min_sep.user_batches,
+    "random-allocation": in_turn.RandomAllocationBatches,
+    "balls-in-bins": in_turn.BallsInBinsBatches,
+    "cyclic-poisson": in_turn.CyclicPoissonBatches,
+    "none": in_turn.InOrder,
 }
 
 

@@ -1,8 +1,13 @@
-"""`Batches`, the interface of the batches of every sampler, and `RunBatches`, what their modules have in common."""
+"""`Batch`, the records that take part in a round, `Batches`, the interface of those of every sampler, and what these share.
+
+A body that is run several times has batches of its own in each run (`Repeated`). Batches that a run cannot draw although they
+have a certificate are refused here: a run knows records by their numbers, not by their probabilities.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,13 +21,58 @@ from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import number
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import at_round, rates_of
-from pyaccount.training.batches.batch import Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path
     from pyaccount.plan.protection import RunCase
     from pyaccount.training.key import RunKey
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Batch:
+    """The records of a round. The repr shows neither the records nor their number, because both are secret.
+
+    `indices` are 64-bit integers in ascending order. A record that was drawn several times occurs that many times, and its
+    clipped contribution must be added that many times. `padded_to` is the size to which batches may be padded so that all look
+    alike, if larger batches are truncated to it; otherwise None.
+    """
+
+    indices: NDArray[np.int64]
+    padded_to: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        return "Batch(…)"
+
+    def micro_batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        """Yield the batch in micro-batches of exactly `size` entries: their indices, and a mask that is true for records.
+
+        An entry that is masked out has index 0, so that it can be looked up, but its contribution must not be added. There is
+        always at least one micro-batch: for an empty batch it has no records, and its sum of zeros gets noise like any other.
+        """
+        if size < 1:
+            raise RunError(f"size = {size}: a micro-batch has at least one entry")
+        parts = max(1, -(-max(len(self), self.padded_to or 0) // size))
+        padded = np.zeros(parts * size, dtype=np.int64)
+        padded[: len(self)] = self.indices
+        mask = np.arange(parts * size) < len(self)
+        yield from zip(padded.reshape(parts, size), mask.reshape(parts, size), strict=True)
+
+    def shard(self, rank: int, world: int) -> Batch:
+        """Return the shard of one of `world` ranks; together the shards contain every entry of the batch exactly once.
+
+        All shards have the same `padded_to`, so that all ranks have the same number of micro-batches.
+        """
+        if not 0 <= rank < world:
+            raise RunError(f"there is no rank {rank} among {world} ranks, which are numbered from 0")
+        each = -(-max(len(self), self.padded_to or 0) // world)
+        return Batch(self.indices[rank::world], each)
+
 
 #: Indices of records.
 Records = NDArray[np.int64]
@@ -148,3 +198,37 @@ def listable(count: int, kind: str) -> None:
         raise RunError(
             f"{kind} keeps a list of {count:_} records, and at most {_core.MOST_LISTED:_} are possible: draw from fewer records"
         )
+
+
+class Repeated(Batches):
+    """The batches of `count` runs of a body, one run after the other. Each run has a key of its own."""
+
+    def __init__(self, make: Callable[[int], Batches], count: int) -> None:
+        """Take the number of runs, and `make`, which returns the batches of a run, given its number from 0."""
+        self._make = make
+        self._run, self._batches = 0, make(0)
+        self._each = self._batches.rounds
+        self.rounds = count * self._each
+        self.dataset_size, self.most = self._batches.dataset_size, self._batches.most
+
+    def batch(self, round: int) -> Batch:
+        """Return the batch of a round, counted from 0 over all runs. Going to another run makes its batches anew."""
+        if not 0 <= round < self.rounds:
+            raise RunError(f"there is no round {round}: all runs together have {self.rounds} rounds, counted from 0")
+        run, inside = divmod(round, self._each)
+        if run != self._run:
+            self._run, self._batches = run, self._make(run)
+        return self._batches.batch(inside)
+
+
+def refuse_own_probabilities(case: RunCase) -> None:
+    """Raise `DocumentError` for a body whose records have different probabilities: a run knows records only by their numbers."""
+    body = case.node
+    if body.own_probabilities is not None:
+        message = (
+            "a run draws records by their numbers and does not know the stratum of a record, so it cannot draw each with its own "
+            "probability: write one probability, or draw each record by a coin of its own with a secret generator, and use the "
+            "certificate without a run"
+        )
+        path = body.at("training", "sampling_probability")
+        raise DocumentError([case.asked.problem("not-drawn", path, message, allowed="one number")])

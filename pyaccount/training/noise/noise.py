@@ -15,9 +15,9 @@ from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunE
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.scheduled_rounds import multipliers_of
+from pyaccount.training.key import check_nonces, new_nonce
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
-from pyaccount.training.noise.inverses.identity import IdentityRows
-from pyaccount.training.noise.nonces import check_nonces, new_nonce
+from pyaccount.training.noise.inverses.base import IdentityRows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

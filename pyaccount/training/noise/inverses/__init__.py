@@ -1,6 +1,6 @@
 """How the rows of C⁻¹Z are computed from those of Z, for each kind of matrix.
 
-Each kind is a module with a class, and `INVERSES` has the class for each kind that documents may name. The coefficients are those
+Each kind of rows is a class, and `INVERSES` has it for each kind that documents may name. The coefficients are those
 of the built matrix that the certificate is about; they are already normalised if the document asks for `normalize`.
 """
 
@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.training.noise.inverses.banded_inverse import BandedInverseRows
-from pyaccount.training.noise.inverses.base import InverseRows, Row
-from pyaccount.training.noise.inverses.blt import BLTRows
-from pyaccount.training.noise.inverses.dense import DenseRows
-from pyaccount.training.noise.inverses.identity import IdentityRows
-from pyaccount.training.noise.inverses.toeplitz import ToeplitzRows
-from pyaccount.training.noise.inverses.tree import TreeRows
+from pyaccount.training.noise.inverses.base import IdentityRows, InverseRows, Row
+from pyaccount.training.noise.inverses.not_toeplitz import DenseRows, TreeRows
+from pyaccount.training.noise.inverses.toeplitz import BandedInverseRows, BLTRows, ToeplitzRows
 
 if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode

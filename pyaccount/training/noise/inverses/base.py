@@ -1,4 +1,4 @@
-"""`InverseRows`, the interface by which a kind of matrix says how the rows of C⁻¹Z are computed."""
+"""`InverseRows`, the interface by which a kind of matrix says how the rows of C⁻¹Z are computed, and those of the identity."""
 
 from __future__ import annotations
 
@@ -61,3 +61,31 @@ class InverseRows(ABC):
     @abstractmethod
     def memory(self) -> str:
         """A text that says what a stream keeps between rounds, and what a round costs."""
+
+
+class IdentityRows(InverseRows):
+    """Rows z_t = w_t."""
+
+    from_key_alone: ClassVar[bool] = True
+
+    def __init__(self, built: Strategy) -> None:
+        """Ignore the matrix, which has no parameters."""
+
+    def row(self, number: int) -> Row:
+        """Return the row of Z of this round."""
+        return Row([(number, 1.0)], [])
+
+    @property
+    def growth(self) -> float:
+        """The norm of a row of the identity, 1."""
+        return 1.0
+
+    @property
+    def smallest_new(self) -> float:
+        """The diagonal of the identity, 1, because the whole row is new."""
+        return 1.0
+
+    @property
+    def memory(self) -> str:
+        """A text: nothing is kept."""
+        return "nothing is kept; a round is drawn once"
