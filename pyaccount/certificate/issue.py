@@ -36,14 +36,13 @@ from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number
-from pyaccount.plan.contrast import contrast_words
-from pyaccount.plan.conventions import conventions
+from pyaccount.plan.conventions import contrast_words, conventions
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
+from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
-from pyaccount.plan.workload import workload_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:

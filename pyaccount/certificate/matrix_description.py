@@ -21,7 +21,7 @@ from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, P
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.matrices.identity import INDEPENDENT
+from pyaccount.plan.matrices.toeplitz import INDEPENDENT
 from pyaccount.plan.protection import Protection, RunCase
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.evidence import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.errors import NumericsError
-from pyaccount.plan.workload import has_workload
+from pyaccount.plan.matrices.base import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.certificate.evidence import EvidenceRecord

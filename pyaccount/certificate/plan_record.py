@@ -12,7 +12,7 @@ from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.record import NonNegative, OutputRecord, Record
 from pyaccount.errors import path_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
-from pyaccount.plan.workload import has_workload
+from pyaccount.plan.matrices.base import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.execute import Estimated

@@ -23,7 +23,7 @@ class RunsKind(Kind):
             """The word by which documents name the law."""
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the parameters of the law, in the order of `plan.selection.LAWS`."""
+        """Return the parameters of the law, in the order of `plan.combinators.best.LAWS`."""
         return tuple(float(getattr(self, name)) for name in type(self).model_fields if name != "kind")
 
     def normal_form(self) -> dict[str, Any]:

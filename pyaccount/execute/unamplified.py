@@ -27,7 +27,7 @@ def unamplified_bounds(instance: Instance) -> DirectedBounds:
     """Return the rounds of the run with public participations in the worst pattern: Gaussian in one, and Laplace.
 
     The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows (see
-    `plan.contrast`). A mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this
+    `plan.conventions`). A mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this
     bounds the sampled run too, except for a sampler with a fixed number of draws. There a record takes another one's
     place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """

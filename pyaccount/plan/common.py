@@ -2,6 +2,8 @@
 
 They are the texts of assumptions, the refusal of groups, the text of parameters that may be blank, and the default ε
 values of a profile.
+
+Combinators share how the nodes inside of one are described, as one run, and what is refused of them.
 """
 
 from __future__ import annotations
@@ -11,34 +13,45 @@ from typing import TYPE_CHECKING, TypeVar
 from pyaccount.document.rates import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES
+from pyaccount.plan.rounds import combine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.document.sections import Privacy
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection, RunCase
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.plan.theorem import Reduction, Theorem
     from pyaccount.reading.fields import Solve
 
 N = TypeVar("N", bound=float)
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.
 NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
+
 OTHER_BLANKS = "a number here, and `solve` at noise.multiplier, privacy.epsilon or privacy.delta"
+
 #: What can be written where a matrix must be banded.
 BANDED = "identity, banded-square-root, optimal-toeplitz or toeplitz"
 
 SECRET = (
     "The sampled batches are secret: nothing but the noisy sums is released, and no log, timing or order reveals them."
 )
+
 CLIPPING = "Each record's contribution to a batch is clipped to norm 1 in units of the clip norm before it is summed."
+
 NOISE = (
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every released sum, drawn from a "
     "generator that cannot be predicted."
 )
+
 MATRIX_NOISE = (
     "The noise of the iterations is C⁻¹Z, C the matrix stated and Z with independent Gaussian rows of standard deviation σ times "
     "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way."
 )
+
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
@@ -135,3 +148,38 @@ def default_profile(epsilon: float) -> tuple[float, ...]:
     if epsilon <= 0.0:
         return (0.0,)
     return tuple(float(f"{share * epsilon:.2g}") for share in PROFILE_SHARES)
+
+
+#: Why a phase inside of another one is not sampled.
+OF_DOCUMENT = "implemented for phases of the document, not for phases inside of another one"
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return texts, each once, with semicolons."""
+    return "; ".join(dict.fromkeys(texts))
+
+
+def pairs_of_run(inner: tuple[Theorem, ...], parts: list[Reduction]) -> str:
+    """Return the pairs of one run of all phases in words; rounds that are one Gaussian mechanism have one pair."""
+    return ", and ".join(
+        part.pair if one.gaussian else f"{part.rounds} × {part.pair}" for one, part in zip(inner, parts, strict=True)
+    )
+
+
+def one_run(inner: tuple[Theorem, ...]) -> DirectedBounds:
+    """Return the rounds of one run of all phases."""
+    return combine([one.bounds() for one in inner], merge_gaussians=True)
+
+
+def inner_refusals(inner: tuple[Theorem, ...], where: str) -> list[Problem]:
+    """Refuse what the phases inside refuse, and those that are analysed by drawing samples; `where` ends the sentence."""
+    problems = []
+    for one in inner:
+        problems += one.refusals()
+        if one.sampled:
+            message = f"{one.node.sampler_kind} sampling is analysed by drawing samples, which is {where}"
+            path = one.node.at("sampler", "kind")
+            problems.append(
+                one.asked.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose")
+            )
+    return problems

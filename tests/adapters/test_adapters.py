@@ -25,7 +25,7 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount.adapters import dp_accounting, opacus
 from pyaccount.errors import DocumentError
-from pyaccount.plan.selection import RunLaw
+from pyaccount.plan.combinators.best import RunLaw
 
 G, L = dp.GaussianDpEvent, dp.LaplaceDpEvent
 MIX = dp.dp_event.MixtureOfGaussiansDpEvent

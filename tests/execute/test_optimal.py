@@ -26,7 +26,7 @@ from pyaccount.execute.optimal.parametrisation import family_around, positive
 from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.workload import workload_of
+from pyaccount.plan.matrices.base import workload_of
 from pyaccount.strategies.toeplitz import optimal_toeplitz
 
 HEAD: dict[str, Any] = doc(

@@ -16,7 +16,7 @@ from pyaccount.document import models, ranges, views
 from pyaccount.document.tree import Combined
 from pyaccount.errors import Path, Problem
 from pyaccount.plan.choosing import THEOREMS, inside
-from pyaccount.plan.combinators.inside import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
+from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, one_round
 from pyaccount.plan.theorem import CombinedTheorem, Reduction
 from pyaccount.profiles import Rounds, SometimesProfile

@@ -8,8 +8,8 @@ import pytest
 
 from pyaccount._core import answer_all
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.plan.combinators.best import LAWS, RunLaw, selected
 from pyaccount.plan.rounds import DirectedBounds, tight
-from pyaccount.plan.selection import LAWS, RunLaw, selected
 from pyaccount.profiles import ExponentialProfile, GaussianProfile, PoissonProfile, SelectionProfile
 
 STATED = [

@@ -21,7 +21,7 @@ from pyaccount.pages.page import (
 )
 from pyaccount.plan.common import length_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
-from pyaccount.plan.workload import has_workload
+from pyaccount.plan.matrices.base import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.execute import Estimated

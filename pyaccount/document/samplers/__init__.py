@@ -1,8 +1,8 @@
 """The samplers, which define how the records of each round are drawn.
 
-A sampler is a module with a class: its fields, their combined meaning, and their possible errors. `base` defines the
-questions that all samplers answer, with the answers of the simplest one; `fixed_draws` and `spaced` contain what
-several samplers have in common. The documents, their JSON Schema, the reference and the questions of `pyaccount init`
+A sampler is a class: its fields, their combined meaning, and their possible errors. `base` defines the
+questions that all samplers answer, with the answers of the simplest one; `fixed_draws` and `spaced` also contain
+what several samplers have in common. The documents, their JSON Schema, the reference and the questions of `pyaccount init`
 are all derived from `SAMPLERS`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.samplers.b_min_sep import BMinSep
+from pyaccount.document.samplers.b_min_sep import BMinSep, UserBMinSep
 from pyaccount.document.samplers.balls_in_bins import BallsInBins
 from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
 from pyaccount.document.samplers.cyclic_poisson import CyclicPoisson
@@ -19,7 +19,6 @@ from pyaccount.document.samplers.fixed_draws import FixedSize, WithReplacement
 from pyaccount.document.samplers.must import MustOW, MustWO, MustWW
 from pyaccount.document.samplers.poisson import Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
-from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
 from pyaccount.reading.kinds import Kinds, word_of
 from pyaccount.reading.unknown_kinds import SAMPLERS as REFUSED
 

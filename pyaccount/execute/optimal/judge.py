@@ -18,8 +18,8 @@ from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import proposed
+from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.objective import LogSquares

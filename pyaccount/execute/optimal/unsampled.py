@@ -18,8 +18,8 @@ from pyaccount.plan.common import number
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, proposed, strategy, workload_error
+from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.workload import workload_of
 from pyaccount.strategies.spaced import optimal_spaced
 
 if TYPE_CHECKING:

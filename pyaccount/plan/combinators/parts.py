@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document.tree import Parts
-from pyaccount.plan.combinators.inside import inner_refusals, joined
+from pyaccount.plan.common import inner_refusals, joined
 from pyaccount.plan.disjoint import bounds_by_kind, part_name
 from pyaccount.plan.rounds import in_turn, repeated, worst_of
 from pyaccount.plan.theorem import CombinedTheorem, Reduction, Theorem, matched

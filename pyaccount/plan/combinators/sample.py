@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.plan.combinators.inside import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
+from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.protection import Case
 from pyaccount.plan.replaced import LOWER_END, TRADE_OFF, replaced_in_sample

@@ -1,6 +1,6 @@
 """The matrices in the plan room: how each is built, described in words, and cut for a shorter run.
 
-Each kind is a module with a class. `PLANS` has the class of each kind that documents may name. `built` defines the built matrix,
+Each kind is a class, and `PLANS` has it for each kind that documents may name. `built` defines the built matrix,
 `sensitivity` the largest norm of participation patterns.
 """
 
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import Proposed
-from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz, tree
-from pyaccount.plan.matrices.base import MatrixPlan
+from pyaccount.plan.matrices import full_column, not_toeplitz, toeplitz
+from pyaccount.plan.matrices.base import MatrixPlan, workload_of
 from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount import _core
@@ -37,14 +36,14 @@ __all__ = [
 ]
 
 PLANS: dict[str, type[MatrixPlan[Any]]] = {
-    "identity": identity.IdentityPlan,
+    "identity": toeplitz.IdentityPlan,
     "banded-square-root": toeplitz.BandedSquareRootPlan,
     "optimal-toeplitz": toeplitz.OptimalToeplitzPlan,
     "toeplitz": toeplitz.ToeplitzPlan,
-    "banded-inverse": banded_inverse.BandedInversePlan,
-    "blt": blt.BLTPlan,
-    "tree": tree.TreePlan,
-    "dense": dense.DensePlan,
+    "banded-inverse": full_column.BandedInversePlan,
+    "blt": full_column.BLTPlan,
+    "tree": not_toeplitz.TreePlan,
+    "dense": not_toeplitz.DensePlan,
 }
 
 

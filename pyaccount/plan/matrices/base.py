@@ -1,7 +1,7 @@
 """The base class of the matrices in the plan room, with the answers of a banded Toeplitz matrix.
 
-Each kind is a class of its own module: how the matrix is built from its fields, what it is called in a sentence, and
-which leading block the first rounds of a run use.
+Each kind is a class: how the matrix is built from its fields, what it is called in a sentence, and which leading block the
+first rounds of a run use. `workload_of` gives the workload of a run in the form that the strategies use.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from pyaccount.document.matrices import MatrixKind
 from pyaccount.plan.common import MATRIX_NOISE, number
 from pyaccount.plan.protection import RunCase
 from pyaccount.rounding import positional
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pyaccount.document.document import Document
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices.built import Strategy
@@ -28,7 +30,6 @@ Matrix = TypeVar("Matrix", bound=MatrixKind)
 
 #: Bounds the relative rounding of σ·‖c‖; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 ROUNDING = 1e-15
-
 
 #: The most numbers that a normal form lists of a matrix.
 MOST_LISTED = 16_384
@@ -132,3 +133,22 @@ class MatrixPlan(RunCase, ABC, Generic[Matrix]):
 def rounds_of(run: TrainingNode) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
     return number(run.training.iterations)
+
+
+def has_workload(document: Document) -> bool:
+    """Whether the document states a workload, which it can do only with a single run."""
+    return any(run.workload is not None for run in document.runs_among_phases())
+
+
+def workload_of(run: TrainingNode) -> Workload:
+    """Return the workload of a run: what its errors are of, and which of them is minimised; by default prefix sums."""
+    stated = run.workload
+    if stated is None:
+        return PREFIX_SUMS
+    rates = stated.learning_rates
+    return Workload(
+        momentum=float(stated.momentum),
+        ema_decay=float(stated.ema_decay),
+        learning_rates=None if rates is None else tuple(map(float, rates)),
+        largest=stated.error == "largest",
+    )

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount.plan.matrices.modes import Counted, dense_modes, toeplitz_modes, turns_of
-from pyaccount.plan.matrices.sensitivity import dense_sensitivity, toeplitz_sensitivity, tree_sensitivity
+from pyaccount.plan.matrices.sensitivity import (
+    Counted,
+    dense_modes,
+    dense_sensitivity,
+    toeplitz_modes,
+    toeplitz_sensitivity,
+    tree_sensitivity,
+    turns_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,14 +1,13 @@
-"""Banded Toeplitz matrices, given by their coefficients or by a name that determines these."""
+"""Banded Toeplitz matrices, given by their coefficients or by a name that determines these, and the identity (plain DP-SGD)."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document.matrices import BandedSquareRoot, OptimalToeplitz, Toeplitz
-from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of
+from pyaccount.document.matrices import BandedSquareRoot, Identity, OptimalToeplitz, Toeplitz
+from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of, workload_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
-from pyaccount.plan.workload import workload_of
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:
@@ -90,3 +89,27 @@ def _optimal(bands: int, iterations: int, workload: Workload, *, normalize: bool
 
     coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands, workload))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)
+
+
+#: How independent noise is drawn.
+INDEPENDENT = "z_t = w_t; no row is kept"
+
+
+class IdentityPlan(MatrixPlan[Identity]):
+    """The identity: the noise of the rounds is independent."""
+
+    def text(self) -> str:
+        """Name what the matrix means for the noise."""
+        return "independent noise"
+
+    def build(self) -> Strategy:
+        """Build the matrix, which has a single coefficient of 1."""
+        return toeplitz_strategy((1.0,), rounds_of(self.node), normalize=False)
+
+    def generation(self, built: Strategy) -> str:
+        """Describe the noise, which is used as drawn."""
+        return INDEPENDENT
+
+    def normal_form(self, built: Strategy) -> dict[str, Any]:
+        """Return that it is the identity."""
+        return {"kind": "identity"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyaccount.document import mechanisms as kinds
-from pyaccount.plan.mechanisms import additive, mixture, randomized_response, selections, stated
+from pyaccount.plan.mechanisms import additive, selections, stated
 from pyaccount.plan.mechanisms.base import MechanismPlan
 from pyaccount.reading.kinds import Section
 
@@ -17,11 +17,11 @@ from pyaccount.reading.kinds import Section
 PLANS: dict[type[Section], type[MechanismPlan[Any]]] = {
     kinds.Stated: stated.StatedPlan,
     kinds.GaussianMechanism: additive.GaussianMechanismPlan,
-    kinds.MixtureOfGaussians: mixture.MixtureOfGaussiansPlan,
+    kinds.MixtureOfGaussians: additive.MixtureOfGaussiansPlan,
     kinds.LaplaceMechanism: additive.LaplaceMechanismPlan,
     kinds.DiscreteGaussian: additive.DiscreteGaussianPlan,
     kinds.DiscreteLaplace: additive.DiscreteLaplacePlan,
-    kinds.RandomizedResponse: randomized_response.RandomizedResponsePlan,
+    kinds.RandomizedResponse: selections.RandomizedResponsePlan,
     kinds.Exponential: selections.ExponentialPlan,
     kinds.PermuteAndFlip: selections.PermuteAndFlipPlan,
     kinds.ReportNoisyMax: selections.ReportNoisyMaxPlan,

@@ -1,15 +1,24 @@
-"""Noise that is added to released numbers: Laplace, Gaussian and their discrete forms.
+"""Noise that is added to released numbers or a vector: Laplace, Gaussian, their discrete forms, and a mixture of Gaussians.
 
 For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller
 shifts are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second
 error. Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
-another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.paths`).
+another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.base`).
 
 More noise of these laws is never less private, so that the least noise can be searched for: it is the sum of less noise and of
 something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
 Laplace noise of scale c otherwise: (1 + b²t²)/(1 + c²t²) = b²/c² + (1 − b²/c²)/(1 + c²t²). For discrete Laplace noise with
 u = e^(−1/b) < v = e^(−1/c) its law is a mixture of 0 and of the law ∝ v^|x|, since (1 − 2u·cos t + u²)/(1 − 2v·cos t + v²) is
 u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For discrete Gaussian noise nothing like this is proven.
+
+**Mixture of Gaussians**: Gaussian noise on a vector to which a record contributes a random amount. The vector has a
+contribution of norm s_j or less with probability p_j, which is drawn anew in every run and independent of everything else. The
+pair is Σ_j p_j N(s_j, σ²) against N(0, σ²), the vector with the record against the vector without it, whatever the rest of the
+vector is (Choquette-Choo et al. 2023, arXiv:2310.15526, Lemma 4.6, and joint convexity). Contributions of norm s_j in one
+direction attain it. Samplers whose records enter a batch several times are of this form, with binomial or hypergeometric
+probabilities; a document that describes the sampler states more of what was done.
+
+More noise is never less private: it is the sum of less noise and of independent Gaussian noise.
 """
 
 from __future__ import annotations
@@ -17,12 +26,24 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pyaccount.document.mechanisms import DiscreteGaussian, DiscreteLaplace, GaussianMechanism, LaplaceMechanism
+from pyaccount.document.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GaussianMechanism,
+    LaplaceMechanism,
+    MixtureOfGaussians,
+)
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.plan.common import number
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
-from pyaccount.profiles import DiscreteGaussianProfile, DiscreteLaplaceProfile, GaussianProfile, LaplaceProfile
+from pyaccount.profiles import (
+    DiscreteGaussianProfile,
+    DiscreteLaplaceProfile,
+    GaussianProfile,
+    LaplaceProfile,
+    MixtureProfile,
+)
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -31,6 +52,7 @@ if TYPE_CHECKING:
 
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)
+
 NOTHING_ELSE = "Nothing else is released of the data, not even the number before it is rounded."
 
 
@@ -194,3 +216,66 @@ class DiscreteGaussianPlan(OnLatticePlan[DiscreteGaussian]):
         """Refuse scales and groups out of the range of the core."""
         size = mechanism.in_steps(mechanism.sigma)
         return self.lattice_refusals(mechanism.shift(), "sigma", (size, (1e-2, 1e5)))
+
+
+#: The number of contributions that are listed in words.
+_LISTED = 4
+
+
+class MixtureOfGaussiansPlan(MechanismPlan[MixtureOfGaussians]):
+    """Σ_j p_j N(s_j, σ²) against N(0, σ²)."""
+
+    def released(self, mechanism: MixtureOfGaussians, group: int) -> Released:
+        """Return the pair of one record, with equal contributions together."""
+        law: dict[float, Fraction] = {}
+        for shift, probability in zip(mechanism.sensitivities, mechanism.probabilities, strict=True):
+            law[shift] = law.get(shift, Fraction(0)) + Fraction(probability)
+        # The core divides by the sum. It is scaled here too, so that no probability is above 1 by rounding.
+        total = sum(law.values(), Fraction(0))
+        shifts = tuple(sorted(law))
+        probabilities = tuple(min(1.0, float(law[shift] / total)) for shift in shifts)
+        remove, add = (
+            MixtureProfile(probabilities, shifts, number(mechanism.sigma), reverse) for reverse in (False, True)
+        )
+        return Released(remove, remove, 1, Released(add, add))
+
+    def described(self, mechanism: MixtureOfGaussians) -> MechanismWords:
+        """Return the theorem of mixtures of Gaussians."""
+        sigma = "σ" if mechanism.sigma == "solve" else shortest(mechanism.sigma)
+        law = list(zip(mechanism.sensitivities, mechanism.probabilities, strict=True))
+        amounts = [f"{shortest(shift)} with probability {shortest(p)}" for shift, p in law[:_LISTED]]
+        if len(law) > _LISTED:
+            amounts.append(f"and so on ({len(law)} in all)")
+        return MechanismWords(
+            "a random contribution with Gaussian noise",
+            "mixtures of Gaussians",
+            "Choquette-Choo et al. 2023 (arXiv:2310.15526), Lemma 4.6; attained",
+            f"Σ_j p_j N(s_j, {sigma}²) against N(0, {sigma}²)",
+            (
+                f"One record contributes to the released vector at most, in Euclidean norm: {', '.join(amounts)}.",
+                "How much a record contributes is drawn anew in every run, independent of all else, and is kept secret.",
+                f"The noise of every number is Gaussian noise of standard deviation {sigma}, drawn at a resolution that does not "
+                "reveal the last digits, from a generator that cannot be predicted.",
+            ),
+        )
+
+    def own_refusals(self, mechanism: MixtureOfGaussians) -> list[Problem]:
+        """Refuse groups and replaced records."""
+        problems = []
+        if self.asked.privacy.group_size != 1:
+            message = (
+                "no bound is implemented for groups of records with random contributions, because the probabilities are those of "
+                "one record: describe the sampler that draws them, which says how records are drawn together"
+            )
+            problems.append(self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        if self.asked.privacy.adjacency == "replace-one":
+            message = (
+                "no bound is implemented for a record with random contributions that is replaced by another one: use add-remove "
+                "or zero-out, or describe the sampler that draws them"
+            )
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="add-remove or zero-out"
+                )
+            )
+        return problems

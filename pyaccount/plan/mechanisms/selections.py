@@ -1,7 +1,7 @@
-"""Selections: the exponential mechanism, permute-and-flip and report noisy max. Only the selected candidate is released.
+"""Choices: the exponential mechanism, permute-and-flip, report noisy max, and randomized response.
 
-Let r be the range of the loss for one record: 2Δ/s for utilities of sensitivity Δ and scale s, Δ/s if they are monotone;
-for a group of k it is k·r.
+Of a selection only the selected candidate is released. Let r be the range of the loss for one record: 2Δ/s for utilities of
+sensitivity Δ and scale s, Δ/s if they are monotone; for a group of k it is k·r.
 
 - **Exponential mechanism** (and Gumbel noise): the losses of all candidates lie in an interval of length r. So the
   profile is at most that of the worst pair of losses t and t − r, h(α) = (e^{r/2} − √α)²/(e^r − 1) for |ln α| ≤ r (Dong,
@@ -10,7 +10,7 @@ for a group of k it is k·r.
   was released before (`pyaccount.profiles.in_blocks`). Two candidates whose utilities are exchanged have the losses ±r/2, which
   gives the lower bound of several runs.
 - **Exponential noise** (and permute-and-flip, which has the same output: Ding et al. 2021, arXiv:2105.07260) **and
-  Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.paths`
+  Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.base`
   applies: let a set S of candidates be given, and A and B the largest noisy utilities in S and outside, in units of s.
   The change of the data lowers A − B by at most r, and S wins with probability at least φ(τ) = Pr[A − B > τ] for a τ
   between 0 and r. Both noises have a hazard rate of at most 1: Pr[N > y + t] ≥ e^{−t} Pr[N > y]; so do A and B, as the
@@ -20,25 +20,38 @@ for a group of k it is k·r.
   utility, of which one loses 2Δ (Δ if monotone), have probabilities (½, ½) and (e^{−r}/2, 1 − e^{−r}/2), which is the lower
   bound. With Laplace noise they have (½, ½) and (q, 1 − q), where q = e^{−r}(2 + r)/4 is the probability that the difference
   of two Laplace noises of scale 1 exceeds r.
+
+**Randomized response**: if a value changes, the output has the probabilities (p, q, …, q) before and (q, p, q, …, q) after, q =
+(1 − p)/(k − 1). All outcomes but two have the loss 0. The pair is (p, q, 1 − p − q) against (q, p, 1 − p − q), and attained. A
+record that is set to zero and then answers uniformly has the pair (p, 1 − p) against (1/k, 1 − 1/k), whose directions differ.
+
+If one value is released of a sample, and the output may show whether the unit was drawn, the bound on any two values applies to
+the value without the unit, too (`plan.replaced`).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax
 from pyaccount.document.mechanisms.base import Selection, rounded_up
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
-from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProfile, LaplaceProfile
+from pyaccount.plan.rounds import DirectedBounds, enclosed
+from pyaccount.plan.units import draw_may_show
+from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProfile, LaplaceProfile, SubsampledProfile
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.errors import Problem
+    from pyaccount.plan.theorem import Reduction
 
 ONLY_WHICH = "Only the selected candidate is released: neither its utility nor that of another candidate."
+
 SEVERAL = "Several runs are bounded together: the worst t of each run may depend on what was released before."
+
 CANDIDATES = "The set of candidates is public and does not depend on the data."
 
 
@@ -167,3 +180,108 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
         if mechanism.noise == "gumbel":
             return _bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
         return _noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)
+
+
+#: The relative error of the probabilities that are computed, in units of rounding: at most 4 of them.
+ROUNDING = 1e-15
+
+EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
+
+UNIFORM = "A record that is set to zero answers each value with the same probability."
+
+#: The two data sets of the lower end, if one value is released of a sample.
+ANY_VALUES = "the sample without the unit has the value that it has with the unit of the other data set"
+
+ONCE = "One value is computed from all records of a run, and only its randomised form is released."
+
+
+class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
+    """Three outcomes: the old value, the new one, and any other."""
+
+    def released(self, mechanism: RandomizedResponse, group: int) -> Released:
+        """Return the pair for each record of the group that answers; a value that is released once has one pair."""
+        p, k = mechanism.truth_probability, mechanism.values
+        if mechanism.answers == "each-record" and mechanism.empty_record == "uniform":
+            pair: tuple[tuple[float, ...], tuple[float, ...]] = ((p, 1.0 - p), (1.0 / k, 1.0 - 1.0 / k))
+        else:
+            q = (1.0 - p) / (k - 1)
+            pair = ((p, q, max(0.0, 1.0 - p - q)), (q, p, max(0.0, 1.0 - p - q)))
+        count = group if mechanism.answers == "each-record" else 1
+        remove, add = (FiniteProfile(*pair, ROUNDING, reverse) for reverse in (False, True))
+        return Released(remove, remove, count, Released(add, add, count))
+
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds of all runs; one value of a sample is bounded for any two values."""
+        if not self._of_any_values():
+            return super().bounds()
+        assert self.node.draw is not None
+        mechanism, rate = self._of(), self.node.draw.probability
+        p = mechanism.truth_probability
+        other = (1.0 - p) / (mechanism.values - 1)
+        least, most = min(p, other), max(p, other)
+        drawn = (1.0 - rate) * least + rate * most
+        rest = max(0.0, 1.0 - drawn - least)
+        profile = FiniteProfile((drawn, least, rest), (least, drawn, rest), ROUNDING)
+        run = self.released(mechanism, 1)
+        below = [SubsampledProfile(one.upper, rate, reverse) for one, reverse in ((run, False), (run.add or run, True))]
+        return enclosed((profile, profile), (below[0], below[1]), self.node.count)
+
+    def words(self) -> Reduction:
+        """Return the theorem, with sampling and the number of runs."""
+        usual = super().words()
+        if not self._of_any_values():
+            return usual
+        text = self.described(self._of())
+        source = f"{text.source}; on a sample: Balle, Barthe & Gaboardi 2018 (arXiv:1807.01647), Theorem 2"
+        return replace(usual, source=source, remark=None, tight=False, lower_end=ANY_VALUES)
+
+    def _of_any_values(self) -> bool:
+        return self.node.draw is not None and draw_may_show(self) and self._of().for_any_data()
+
+    def described(self, mechanism: RandomizedResponse) -> MechanismWords:
+        """Return the pair in words."""
+        p, k = shortest(mechanism.truth_probability), mechanism.values
+        uniform = mechanism.answers == "each-record" and mechanism.empty_record == "uniform"
+        return MechanismWords(
+            f"randomized response with {k} values",
+            "randomized response",
+            "Warner 1965; Kairouz, Oh & Viswanath 2015 (arXiv:1311.0776); attained",
+            f"(p, 1 − p) against (1/k, 1 − 1/k), p = {p}, k = {k}"
+            if uniform
+            else f"(p, q, 1 − p − q) against (q, p, 1 − p − q), p = {p}, q = (1 − p)/{k - 1}",
+            (ONCE,) if mechanism.answers == "once" else (EACH, UNIFORM) if uniform else (EACH,),
+        )
+
+    def own_refusals(self, mechanism: RandomizedResponse) -> list[Problem]:
+        """Refuse records that are added or removed if every record answers, and samples of them."""
+        problems = []
+        if mechanism.empty_record == "uniform" and (
+            mechanism.answers == "once" or self.asked.privacy.adjacency != "zero-out"
+        ):
+            message = (
+                "empty_record says how a record answers that is set to zero, which matters only under zero-out and if every "
+                "record answers: leave it out"
+            )
+            path = self.node.at("mechanism", "empty_record")
+            problems.append(self.asked.problem("contradiction", path, message, allowed="one-of-the-values"))
+        if mechanism.answers == "once":
+            return problems
+        if self.asked.privacy.adjacency == "add-remove":
+            message = (
+                "if every record answers, the number of answers reveals whether a record is present, so no ε holds under "
+                "add-remove: use replace-one, or zero-out if an empty record answers too"
+            )
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="replace-one or zero-out"
+                )
+            )
+        if self.node.draw is not None and not self.node.draw.clients:
+            message = (
+                "if every record answers, the answers reveal which records were drawn, so sampling does not hide a record: "
+                "leave sampler out, or write answers: once if one value is computed from the sample"
+            )
+            problems.append(
+                self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="no sampler")
+            )
+        return problems

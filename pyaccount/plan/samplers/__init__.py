@@ -1,6 +1,6 @@
 """The samplers in the plan room: which theorem analyses each, and the worst participations of a record.
 
-Each kind is a module with a class. `PLANS` has the class of each kind that documents may name. Shared parts have modules of
+Each kind is a class, and `PLANS` has it for each kind that documents may name. Shared parts have modules of
 their own: `whole_run` and `renewal` for samplers that are analysed by sampling, `fixed_draws` for batches of a fixed number of
 draws, `truncated` for the words of batches that are cut to a size (`poisson` has their rounds), and `shared_records` for the
 bound for users who share records.
@@ -15,12 +15,11 @@ from pyaccount.plan.samplers import (
     balls_in_bins,
     cyclic_poisson,
     deterministic,
+    fixed_draws,
     fixed_size,
     must,
     poisson,
     random_allocation,
-    user_b_min_sep,
-    with_replacement,
 )
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
 
@@ -32,12 +31,12 @@ __all__ = ["PLANS", "SamplerPlan", "Worst", "sampler_plan"]
 PLANS: dict[str, type[SamplerPlan[Any]]] = {
     "poisson": poisson.PoissonPlan,
     "fixed-size": fixed_size.FixedSizePlan,
-    "with-replacement": with_replacement.WithReplacementPlan,
+    "with-replacement": fixed_draws.WithReplacementPlan,
     "must-ow": must.MustOWPlan,
     "must-wo": must.MustWOPlan,
     "must-ww": must.MustWWPlan,
     "b-min-sep": b_min_sep.BMinSepPlan,
-    "user-b-min-sep": user_b_min_sep.UserBMinSepPlan,
+    "user-b-min-sep": b_min_sep.UserBMinSepPlan,
     "random-allocation": random_allocation.RandomAllocationPlan,
     "balls-in-bins": balls_in_bins.BallsInBinsPlan,
     "cyclic-poisson": cyclic_poisson.CyclicPoissonPlan,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
+from pyaccount.document.samplers import WithReplacement
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
@@ -22,17 +23,20 @@ from pyaccount.profiles import CopiesProfile, DisplacedProfile, OpposedProfile, 
 if TYPE_CHECKING:
     from pyaccount.errors import Path, Problem
 
-
 DISPLACEMENT = (
     "A drawn record displaces another, so the sum can move by 2 for each time it is drawn; figures in circulation that move it "
     "by 1 each way are not upper bounds."
 )
+
 CONCRETE = "The lower end of the interval comes from two concrete data sets."
+
 SOURCE = (
     "Balle, Barthe & Gaboardi 2018, Theorem 2 (advanced joint convexity), with a coupling of the two batches that differ in "
     "j slots, each moving the sum by at most 2"
 )
+
 EXACT_SIZE = "The dataset size is public and exact."
+
 LEAST_SIZE = (
     "The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets."
 )
@@ -252,3 +256,15 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
                 problems.append(self.asked.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:
             raise DocumentError(problems)
+
+
+class WithReplacementPlan(FixedDrawsPlan[WithReplacement]):
+    """Batches of independent uniform draws."""
+
+    states_probability: ClassVar[bool] = False
+    scheduled_rates: ClassVar[tuple[str, ...]] = ("expected_batch_size",)
+    called: ClassVar[str] = "batches drawn with replacement"
+    symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
+    drawn: ClassVar[str] = (
+        "Every batch is {m} independent, uniformly random draws from the whole data set; a record drawn j times counts j times."
+    )
