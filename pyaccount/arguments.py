@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsFloat
 from pyaccount.errors import DomainError, quoted
 
 if TYPE_CHECKING:
-    from pyaccount.reading.range import Range
+    from pyaccount.reading.numerals import Range
 
 MOST_THREADS = 1024
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
-    from pyaccount.reading.range import Range
+    from pyaccount.reading.numerals import Range
 
 
 class Accountant:

@@ -22,7 +22,7 @@ from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan.compiling import compile_document, round_by_round
 from pyaccount.reading.fields import SOLVE
-from pyaccount.reading.foreign import plain_value
+from pyaccount.reading.nodes import built_in
 from pyaccount.rounding import up
 
 #: A ledger cannot know that nobody chose parameters by looking at outputs, so the certificate's sentence states this
@@ -225,7 +225,7 @@ def _plain(value: object) -> object:
     """
     if isinstance(value, Mapping):
         return dict(value)
-    plain = plain_value(value)
+    plain = built_in(value)
     if type(plain) in (bool, int, float, str, list):
         return plain
     raise TypeError(f"no plain data: {type(value).__name__}")

@@ -29,8 +29,7 @@ from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Protection, of_run
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Place, Table
+from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path

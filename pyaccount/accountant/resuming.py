@@ -9,7 +9,7 @@ from pyaccount.accountant import state as saved
 from pyaccount.accountant.ledger import OpenLedger, extends, reread
 from pyaccount.accountant.planned import Planned
 from pyaccount.errors import StateError
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 
 
 def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: str) -> None:

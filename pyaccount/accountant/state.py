@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from pyaccount.certificate.record import Record
 from pyaccount.errors import StateError, path_text, quoted
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 
 #: The maximum size of a state file in bytes; the state of the largest document is smaller.
 LARGEST_FILE = 1 << 26

@@ -43,7 +43,7 @@ from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.scheduled_rounds import runs_of_kinds
 from pyaccount.reading.nodes import DEEPEST
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 if TYPE_CHECKING:
     from pyaccount.document.tree import Node

@@ -27,7 +27,7 @@ from pyaccount.document.ranges import (
     SHIFT,
 )
 from pyaccount.errors import Path
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 _FROM_ZERO = Range(0, 1)
 _NOT_NEGATIVE = Range(0, 1e12)

@@ -13,7 +13,7 @@ from pyaccount.adapters.dp_accounting_mechanisms import field_of
 from pyaccount.adapters.reading import BodyMapping, no_equivalent, real, wrong_type_error
 from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, SCALE
 from pyaccount.errors import Path, quoted
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 _PROBABILITY = Range(0, 1)
 

@@ -32,7 +32,7 @@ from pyaccount.document.ranges import (
 )
 from pyaccount.errors import Path
 from pyaccount.reading.nodes import DEEPEST
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 _RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
 

@@ -11,7 +11,7 @@ from pyaccount.document.loading import load
 from pyaccount.document.phases import append
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Path, Problem, quoted
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 BodyMapping = dict[str, Any]
 

@@ -13,7 +13,7 @@ from pyaccount.certificate.saving import certificate_text, contradictions, save
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.forks import cached_property
 from pyaccount.pages.readable import Readable
-from pyaccount.reading.range import spelled_bound
+from pyaccount.reading.numerals import spelled_bound
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyaccount.certificate.statement import only_training, statement
 from pyaccount.directions import sampled_directions
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import printable, quoted
-from pyaccount.reading.canonical import integral, sha256_of
+from pyaccount.reading.written import integral, sha256_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData

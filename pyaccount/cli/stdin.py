@@ -38,8 +38,10 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
     if not _is_stdin(name):
         return name
     from pyaccount.errors import DocumentError, Problem
-    from pyaccount.reading.files import LARGEST_FILE  # not needed for a file
-    from pyaccount.reading.sources import Handed
+    from pyaccount.reading.sources import (
+        LARGEST_FILE,  # not needed for a file
+        Handed,
+    )
 
     # A program that was started without standard input has none.
     if streams.stdin_is_closed():

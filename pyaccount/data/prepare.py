@@ -25,8 +25,7 @@ from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
 from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_text
 from pyaccount.files import write_atomically
 from pyaccount.plan.compiling import compile_document
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Table, place_of
+from pyaccount.reading.nodes import Table, from_value, place_of
 from pyaccount.reading.overrides import Overrides, set_at
 
 #: The value of `neighbour_limit` for the rule of thumb b·p·k_e < 1.

@@ -25,8 +25,7 @@ from pyaccount.document.validation import validate
 from pyaccount.document.views import Mechanism, phases_of, shared_noise_of
 from pyaccount.errors import DocumentError, Path, Problem, path_text
 from pyaccount.reading.fields import WHOLE_BLANKS
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Scalar, Table, find, located, place_of, replaced
+from pyaccount.reading.nodes import Scalar, Table, find, from_value, located, place_of, replaced
 from pyaccount.reading.overrides import set_at
 
 

@@ -12,8 +12,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.policy import Policy
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.reading.fields import listed
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Place, Table, find, located, value_under
+from pyaccount.reading.nodes import Place, Table, find, from_value, located, value_under
 from pyaccount.reading.overrides import Overrides, override
 from pyaccount.reading.sources import Folders, Handed, not_a_mapping, tree_of
 from pyaccount.reading.spelling import nearest_value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 EPSILON = Range(0, 1e6, measure="nats")
 #: The core resolves no smaller δ, except 0 if the privacy loss is bounded.

@@ -27,7 +27,7 @@ from pyaccount.reading.fields import (
 )
 from pyaccount.reading.kinds import Section
 from pyaccount.reading.nodes import REPORTED
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 from pyaccount.reading.spelling import nearest
 
 

@@ -23,9 +23,7 @@ from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.files import file_inside
-from pyaccount.reading.canonical import integral
 from pyaccount.reading.fields import FieldReader, Items, JsonSchema, Text, Version
-from pyaccount.reading.files import LARGEST_FILE
 from pyaccount.reading.kinds import Section
 from pyaccount.reading.nodes import Listing, Scalar, Table, TreeNode, find, located, plain_value, value_under
 from pyaccount.reading.overrides import (
@@ -38,7 +36,8 @@ from pyaccount.reading.overrides import (
     path_words,
     same_place,
 )
-from pyaccount.reading.sources import Folders, Handed, not_a_mapping, tree_of
+from pyaccount.reading.sources import LARGEST_FILE, Folders, Handed, not_a_mapping, tree_of
+from pyaccount.reading.written import integral
 
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
 _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"

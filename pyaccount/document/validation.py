@@ -28,13 +28,24 @@ from pyaccount.document.shape import (
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.errors import Path, Problem, path_text, shortened
 from pyaccount.reading import numerals
-from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import listed
-from pyaccount.reading.kinds import Section
+from pyaccount.reading.kinds import AlsoCalled, Section
 from pyaccount.reading.nodes import REPORTED, Table, TreeNode, find, located, plain_value
-from pyaccount.reading.spelling import ABSOLUTE_NOISES, OF_ONE_SECTION, advice_on, alias_of, as_key, misspelt, nearest
+from pyaccount.reading.spelling import (
+    ABSOLUTE_NOISES,
+    BATCHES,
+    MICRO_BATCHES,
+    OF_ONE_RANK,
+    OF_ONE_SECTION,
+    RANKS,
+    advice_on,
+    alias_of,
+    as_key,
+    misspelt,
+    nearest,
+    whole_batch,
+)
 from pyaccount.reading.typography import odd_characters_note
-from pyaccount.reading.whole_batch import BATCHES, MICRO_BATCHES, OF_ONE_RANK, RANKS, whole_batch
 
 #: What to do about parts at the top level of a document, and inside of another phase.
 AT_THE_TOP = "disjoint parts are a phase: write `phases: [{parallel: [ … ]}]`"

@@ -10,9 +10,8 @@ from pydantic import Field
 from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import SOLVE, Choice, Items, Number
-from pyaccount.reading.kinds import Section
+from pyaccount.reading.kinds import AlsoCalled, Section
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -19,9 +19,8 @@ from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.draft.releases import COUNT_NOISES, NONE, RELEASES, SCORES, SELECTIONS
 from pyaccount.errors import Path
-from pyaccount.reading.asking import Asked
 from pyaccount.reading.fields import SOLVE, FieldReader, listed
-from pyaccount.reading.kinds import Kinds, Section, word_of
+from pyaccount.reading.kinds import Asked, Kinds, Section, word_of
 from pyaccount.reading.numerals import parse_scalar
 from pyaccount.reading.spelling import nearest_value
 from pyaccount.reading.typography import odd_characters_note

@@ -13,8 +13,7 @@ from pyaccount.filters.basic import BasicFilter
 from pyaccount.filters.gaussian import GaussianFilter
 from pyaccount.filters.renyi import ConcentratedFilter, RenyiFilter
 from pyaccount.reading.fields import listed
-from pyaccount.reading.numerals import parse_number
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range, parse_number
 from pyaccount.reading.spelling import nearest_value
 
 #: The keys of each kind of filter, by the key that states it.

@@ -15,8 +15,7 @@ from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.required_signatures import RequiredSignatures, required_signatures_of, too_easy, without_limit
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Place, Table
+from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation, Envelope

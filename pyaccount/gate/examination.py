@@ -14,8 +14,7 @@ from pyaccount.document.document import Document
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import Difference, Terms, differences
 from pyaccount.gate.verification import Verification
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Place, Table
+from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path as DocumentPath
     from pyaccount.files import InsideFile
     from pyaccount.plan.protection import Protection, RunCase
-    from pyaccount.reading.range import Range
+    from pyaccount.reading.numerals import Range
 
     Vector = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pyaccount.reading import numerals
 from pyaccount.reading.nodes import REPORTED
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 from pyaccount.reading.spelling import nearest_value
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
-"""Sections, and sections that come in kinds.
+"""Sections, sections that come in kinds, and what a kind's fields state beside their values.
 
 A union of kinds has one class per kind, identified by its `kind`; a new kind is a new member. There are no placeholders
 for kinds that are not implemented: they are unknown kinds. The list of members exists only once; reading, writing, the
 JSON Schema, the questions of `pyaccount init` and the reference all use it.
+
+Two annotations of fields read nothing: the question that asks for a value, and its names in other libraries.
 """
 
 from __future__ import annotations
@@ -190,3 +192,28 @@ class Kinds:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         members = handler(schema)
         return {"oneOf": members.get("anyOf", [members])}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question of `pyaccount init` that asks for the value of a field; its name is the name of the field."""
+
+    #: The text of the question.
+    text: str
+    #: An answer that fits a small training run; `init` uses it to find out which choices can be analysed.
+    trial: str
+    #: The words that are accepted as answers, each with a description; empty if the answer is a number.
+    words: Mapping[str, str] = field(default_factory=dict)
+    #: Whether the question is asked right after the kind, because other choices depend on the answer.
+    first: bool = False
+    #: The default, in words.
+    usual: str = ""
+    #: The placeholder for the answer in the help.
+    metavar: str = "N"
+
+
+@dataclass(frozen=True)
+class AlsoCalled:
+    """The names of a field in other libraries, separated by spaces, in lower case and with underscores."""
+
+    names: str

@@ -1,14 +1,16 @@
 """The raw document: a tree of values, each with the place where it was written.
 
-YAML texts, mappings and overrides all become such trees, so that later code treats them alike. Trees are immutable and
-may share branches (a YAML alias refers to the same branch); `replaced` copies only the nodes along its path.
+YAML texts, mappings and overrides all become such trees, so that later code treats them alike. Of Python values these are
+dictionaries, and the types that configuration libraries and numpy use instead. Trees are immutable and may share branches (a YAML
+alias refers to the same branch); `replaced` copies only the nodes along its path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyaccount.errors import Path, Problem
+from pyaccount.errors import DocumentError, Path, Problem, quoted
 
 
 class _Reported:
@@ -23,6 +25,7 @@ REPORTED = _Reported()
 #: The maximum numbers of values and of levels of a tree, with aliases expanded: enough for any document, and a limit on
 #: alias bombs.
 MOST_NODES = 100_000
+
 DEEPEST = 50
 
 
@@ -136,3 +139,58 @@ def located(root: TreeNode, problem: Problem, *, key: bool = False) -> Problem:
     node = find(root, problem.path) if problem.path and not key else None
     value = plain_value(node) if node is not None else None
     return replace(problem, file=place.file, line=place.line, column=place.column, value=value)
+
+
+def from_value(value: object, place: Place) -> tuple[TreeNode, list[Problem]]:
+    """Return the tree of a value, with `place` for every node, and the problems that did not prevent a tree.
+
+    Raises `DocumentError` if the value is too large for a document, or contains itself.
+    """
+    builder = _Builder(place)
+    return builder.node((), value), builder.problems
+
+
+class _Builder:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.problems: list[Problem] = []
+        self.count = 0
+
+    def node(self, path: Path, value: object) -> TreeNode:
+        self.count += 1
+        if self.count > MOST_NODES or len(path) > DEEPEST:
+            raise DocumentError([*self.problems, too_large(path, self.place)])
+        value = built_in(value)
+        if isinstance(value, Mapping):
+            return self.table(path, value)
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+            return Listing(tuple(self.node((*path, index), item) for index, item in enumerate(value)), self.place)
+        return Scalar(value, self.place)
+
+    def table(self, path: Path, mapping: Mapping[object, object]) -> Table:
+        entries: dict[str, tuple[Place, TreeNode]] = {}
+        torn = False
+        for key, value in mapping.items():
+            if isinstance(key, str):
+                entries[str.__str__(key)] = (self.place, self.node((*path, str.__str__(key)), value))
+                continue
+            torn = True
+            message = f"a key must be text, not {quoted(key)}"
+            self.problems.append(Problem("non-string-key", message, path, self.place.file, value=key))
+        return Table(entries, self.place, torn)
+
+
+def built_in(value: object) -> object:
+    """Return a value of numpy, a similar library or a subclass (such as a string enumeration) as a built-in type."""
+    if value is None or type(value) in (bool, int, float, str, dict, list):
+        return value
+    if not isinstance(value, str | int | float | Mapping | Sequence | type):
+        for convert in ("tolist", "item"):
+            method = getattr(value, convert, None)
+            if callable(method):
+                return method()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""The spellings of numbers and durations.
+"""The spellings of numbers and durations, and the ranges of numbers: what one contains, and how it is described.
 
 Plain YAML scalars, quoted ones, overrides and mappings all accept the same spellings: `2000`, `50_000`, `2e3`,
 `1.0e-5`, `.5`, `0x1F`, `0o17`. A leading zero has no meaning, as in YAML 1.2: `010` is ten. The patterns are part of
@@ -10,23 +10,35 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from pyaccount.reading.typography import plain_text
 
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
+
 _DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"
+
 _BASED = "0x[0-9a-fA-F]+|0o[0-7]+"
+
 _QUANTITY = rf"{_DECIMAL} ?(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
 
 NUMBER_PATTERN = rf"^(?:[-+]?{_DECIMAL}|{_BASED})$"
+
 DURATION_PATTERN = rf"^{_QUANTITY}(?: ?{_QUANTITY})*$"
 
 _INTEGER = re.compile(rf"[-+]?{_DIGITS}")
+
 _FLOAT = re.compile(rf"[-+]?{_DECIMAL}")
+
 _BASED_INTEGER = re.compile(_BASED)
+
 _NOT_FINITE = re.compile(r"[-+]?\.?(?:inf|infinity|nan)", re.IGNORECASE)
+
 _DURATION = re.compile(rf"{_QUANTITY}(?: ?{_QUANTITY})*")
+
 _DURATION_PART = re.compile(rf"({_DECIMAL}) ?([a-z]+)")
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 #: The maximum length of an integer. Python limits the length that it reads, and no range of the language needs more.
@@ -185,3 +197,55 @@ def _held(number: int | float) -> bool:
     except OverflowError:
         # An integer of several hundred digits.
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers from `minimum` to `maximum`; `above` excludes the minimum, and `below` the maximum."""
+
+    minimum: float
+    maximum: float
+    above: bool = False
+    below: bool = False
+    #: Whether 0 is in the range too, although it is below the minimum.
+    zero: bool = False
+    unit: str = ""
+    words: str | None = None
+    #: What the number counts or the unit it is measured in, if messages need not state it.
+    measure: str = ""
+
+    def __contains__(self, number: float) -> bool:
+        """Whether the number is in the range; NaN and infinities are in no range."""
+        if isinstance(number, float) and not math.isfinite(number):
+            return False
+        if self.zero and number == 0:
+            return True
+        from_below = number > self.minimum if self.above else number >= self.minimum
+        from_above = number < self.maximum if self.below else number <= self.maximum
+        return from_below and from_above
+
+    def describe(self) -> str:
+        """Return the range in words that complete "must be …"."""
+        if self.words is not None:
+            return self.words
+        low = f"{'greater than' if self.above else 'at least'} {spelled_bound(self.minimum)}"
+        high = f"{'less than' if self.below else 'at most'} {spelled_bound(self.maximum)}"
+        return f"{low} and {high}{' ' if self.unit else ''}{self.unit}"
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the range as keywords of JSON Schema."""
+        interval = {
+            "exclusiveMinimum" if self.above else "minimum": self.minimum,
+            "exclusiveMaximum" if self.below else "maximum": self.maximum,
+        }
+        return {"anyOf": [{"const": 0}, interval]} if self.zero else interval
+
+
+def spelled_bound(number: float) -> str:
+    """Return a bound as people write it: `50_000`, `1e9`, and `1e-5` without a leading zero in the exponent."""
+    if isinstance(number, int) and abs(number) < 10**7:
+        return f"{number:_}" if abs(number) >= 10**4 else str(number)
+    mantissa, _, exponent = f"{number:g}".partition("e")
+    if isinstance(number, int) and float(f"{number:g}") != number:
+        return f"{number:_}"
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa

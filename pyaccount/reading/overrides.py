@@ -12,8 +12,18 @@ from dataclasses import replace
 from typing import NoReturn
 
 from pyaccount.errors import DocumentError, Path, Problem, path_text, quoted, shortened
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Listing, Place, Scalar, Table, TreeNode, child, find, plain_value, replaced
+from pyaccount.reading.nodes import (
+    Listing,
+    Place,
+    Scalar,
+    Table,
+    TreeNode,
+    child,
+    find,
+    from_value,
+    plain_value,
+    replaced,
+)
 from pyaccount.reading.reader import read_tree
 
 Override = str | tuple[str, object]

@@ -1,19 +1,122 @@
-"""Reads the tree of a document from any source: a file, bytes, a mapping or another document."""
+"""Reads the tree of a document from any source: a file, bytes, a mapping or another document.
+
+Before a file is read, it must turn out to be a regular file of a sensible size. So a pipe, a device or a data set that is given
+by mistake is refused at once.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
 
-from pyaccount.errors import Problem
-from pyaccount.reading.foreign import from_value
-from pyaccount.reading.nodes import Place, Scalar, TreeNode
+from pyaccount.errors import DocumentError, Problem
+from pyaccount.reading.nodes import Place, Scalar, TreeNode, from_value
+from pyaccount.reading.spelling import nearest
 from pyaccount.reading.written import Written
+
+#: The maximum size of a document in bytes, far above that of any document that a person writes.
+LARGEST_FILE = 1 << 20
+
+# The characters that YAML does not allow. A file with one of them is not a text, or hides something.
+_NOT_PRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _read_file(name: str) -> str:
+    """Return the text of a document's file, without a byte order mark. Raises `DocumentError`."""
+    if "\0" in name:
+        _refuse(name, Problem("file-not-found", "no file can have this name"))
+    if "\n" in name:
+        _refuse(
+            "document",
+            Problem("file-not-found", "this looks like YAML text, but the path of a file or a mapping is expected"),
+        )
+    if name in ("-", "/dev/stdin"):
+        message = "only the commands read standard input; give a path, or a mapping such as yaml.safe_load returns"
+        _refuse(name, Problem("not-a-file", message))
+    path = Path(name)
+    try:
+        _check_regular(name, path.stat())
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        _refuse(name, Problem("file-not-found", "no such file", suggestion=_similar_file(path)))
+    except PermissionError:
+        _refuse(name, Problem("permission-denied", "this user has no permission to read the file"))
+    except OSError as error:
+        _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
+    return decoded(name, data)
+
+
+def decoded(name: str, data: bytes) -> str:
+    """Decode UTF-8 bytes, without a byte order mark; errors call the source `name`. Raises `DocumentError`."""
+    _check_size(name, len(data))
+    return _decode(name, data)
+
+
+def _check_regular(name: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        _refuse(name, Problem("not-a-file", "this is a folder; give the YAML file in it"))
+    if not stat.S_ISREG(status.st_mode):
+        _refuse(
+            name,
+            Problem("not-a-file", "this is not a regular file but a pipe, a socket or a device; `-` is standard input"),
+        )
+    _check_size(name, status.st_size)
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > LARGEST_FILE:
+        _refuse(name, Problem("file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes"))
+
+
+def _decode(name: str, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        _refuse(name, Problem("not-text", "the file is UTF-16; save it as UTF-8"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # A decoder that skips the byte order mark starts counting after it, as the columns of an editor do.
+        before = error.object[: error.start].decode()
+        odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
+        _refuse(name, Problem("not-text", odd_byte, line=_line(before), column=_column(before)))
+    if odd := _NOT_PRINTABLE.search(text):
+        before = text[: odd.start()]
+        message = f"the control character U+{ord(odd[0]):04X} does not belong in a text"
+        _refuse(name, Problem("not-text", message, line=_line(before), column=_column(before)))
+    return text
+
+
+def _line(before: str) -> int:
+    return before.count("\n") + 1
+
+
+def _column(before: str) -> int:
+    return len(before) - before.rfind("\n")
+
+
+def _similar_file(path: Path) -> str | None:
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, 1000)]
+    except OSError:
+        return None
+    similar = nearest(path.name, names)
+    return str(path.with_name(similar)) if similar is not None else None
+
+
+def _refuse(name: str, problem: Problem) -> NoReturn:
+    raise DocumentError([replace(problem, file=name)])
+
 
 #: What a document is read from: the path of a YAML file, or a mapping.
 Source = str | os.PathLike[str] | Mapping[str, Any]
+
 #: Folders whose files a document may name, besides its own.
 Folders = Sequence[str | os.PathLike[str]]
 
@@ -38,14 +141,13 @@ def tree_of(source: object) -> tuple[str | None, TreeNode, list[Problem]]:
     if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.reading.files import decoded, read_file  # imported here because mappings do not need them
     from pyaccount.reading.reader import read_tree
 
     if isinstance(source, Handed):
         file, text = source.name, decoded(source.name, source.data)
     else:
         file = os.fsdecode(source)
-        text = read_file(file)
+        text = _read_file(file)
     root, problems = read_tree(text, file)
     return file, Scalar(None, Place(file)) if root is None else root, problems
 

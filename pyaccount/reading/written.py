@@ -1,15 +1,31 @@
-"""The base class of all kinds of documents: the tree that was read, and the content as data."""
+"""The base class of all kinds of documents: the tree that was read, and the content as data, in canonical form with its hash."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any, cast
 
 from pydantic import BaseModel
 
 from pyaccount.errors import Path, Problem
 from pyaccount.forks import cached_property
-from pyaccount.reading.canonical import integral, sha256_of
 from pyaccount.reading.nodes import Table, TreeNode, find, located
+
+
+def sha256_of(mapping: dict[str, Any]) -> str:
+    """Return the SHA-256 of a document's content, given as `Written.to_mapping` or a certificate has it."""
+    text = json.dumps(integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def integral(value: object) -> object:
+    """Return the value with integral floats as integers, so that `2e3` and `2000` have the same hash."""
+    if isinstance(value, dict):
+        return {key: integral(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [integral(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Written:

@@ -15,7 +15,7 @@ from snapshots import Snapshot
 from pyaccount import Accountant
 from pyaccount.errors import StateError
 from pyaccount.filters.choosing import largest_mu
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 
 POISSON: dict[str, Any] = {"noise_multiplier": 1.0, "sampling_probability": 0.01}
 

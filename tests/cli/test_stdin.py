@@ -14,7 +14,7 @@ from places import CERTIFICATES, EXAMPLES, ROOT
 from snapshots import Run, Snapshot
 
 from pyaccount import cli
-from pyaccount.reading.files import LARGEST_FILE
+from pyaccount.reading.sources import LARGEST_FILE
 
 EXAMPLE = EXAMPLES / "check-a-claim.yaml"
 TEXT = EXAMPLE.read_bytes()

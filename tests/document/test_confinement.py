@@ -15,7 +15,7 @@ from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli, files
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 
 ROWS = "1,0,0\n.5,1,0\n.25,.5,1\n"
 

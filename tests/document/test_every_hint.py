@@ -28,8 +28,14 @@ from pyaccount.errors import DocumentError, Problem
 from pyaccount.reading import numerals, unknown_kinds
 from pyaccount.reading.fields import Choice
 from pyaccount.reading.kinds import Kinds
-from pyaccount.reading.spelling import ABSOLUTE_NOISES, FIELD_ALIASES, FOREIGN_KEYS, VALUE_ALIASES, nearest_value
-from pyaccount.reading.whole_batch import OF_ONE_RANK
+from pyaccount.reading.spelling import (
+    ABSOLUTE_NOISES,
+    FIELD_ALIASES,
+    FOREIGN_KEYS,
+    OF_ONE_RANK,
+    VALUE_ALIASES,
+    nearest_value,
+)
 
 #: Words for a field that are neutral: the number that stands under the word is that of the field.
 FIELDS = {

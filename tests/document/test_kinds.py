@@ -13,8 +13,7 @@ from places import ROOT
 from pyaccount.document.matrices import MATRICES
 from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.document.samplers import FIXED_DRAWS, SAMPLERS
-from pyaccount.reading.asking import AlsoCalled
-from pyaccount.reading.kinds import Kinds, word_of
+from pyaccount.reading.kinds import AlsoCalled, Kinds, word_of
 from pyaccount.reading.spelling import FIELD_ALIASES, VALUE_ALIASES
 
 ROOMS = sorted(path.name for path in (ROOT / "pyaccount").iterdir() if (path / "__init__.py").exists())

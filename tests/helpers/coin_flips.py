@@ -14,9 +14,9 @@ from pydantic import Field
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
-from pyaccount.reading.range import Range
+from pyaccount.reading.kinds import AlsoCalled, Asked
+from pyaccount.reading.numerals import Range
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -17,7 +17,7 @@ from pyaccount.plan import mechanisms
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.profiles import FiniteProfile
 from pyaccount.reading.fields import Number
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 
 class Coin(MechanismKind):

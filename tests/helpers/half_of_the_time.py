@@ -22,7 +22,7 @@ from pyaccount.plan.theorem import CombinedTheorem, Reduction
 from pyaccount.profiles import Rounds, SometimesProfile
 from pyaccount.reading.fields import Items, Number
 from pyaccount.reading.kinds import KeyedShapes
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 
 class SometimesPhases(models._NamedPhase):

@@ -18,7 +18,7 @@ from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 
 PAGE = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| ([\d_]+) \| `([\w.]+)` \|$", PAGE, flags=re.MULTILINE)
@@ -84,7 +84,7 @@ from pathlib import Path
 import yaml
 from mutations import damaged, text_of, torn
 from pyaccount import cli
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 examples, certificates, folder, count = Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5])
 # Those that are planned in no time, damaged or not.
 names = ("cifar10-dp-sgd", "one-draw", "full-batch", "fixed-size-replace-one", "pretrain-and-finetune", "attack-budget")

@@ -30,7 +30,7 @@ from pyaccount.certificate.model import CertificateModel
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, load_any
 from pyaccount.plan.compiling import compile_document
-from pyaccount.reading.canonical import sha256_of
+from pyaccount.reading.written import sha256_of
 from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "120"))

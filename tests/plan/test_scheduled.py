@@ -18,7 +18,7 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan import alike
-from pyaccount.reading.range import Range
+from pyaccount.reading.numerals import Range
 
 NOISES = [1.5, 0.9, 1.2, 0.9, 2.0, 1.5, 0.9]
 

@@ -63,7 +63,7 @@ from pyaccount.pages.page import (
     every_digit,
     exact,
 )
-from pyaccount.reading.range import spelled_bound
+from pyaccount.reading.numerals import spelled_bound
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:

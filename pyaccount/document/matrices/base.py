@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choose, Flag, Number
-from pyaccount.reading.kinds import Kind
+from pyaccount.reading.kinds import AlsoCalled, Asked, Kind
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

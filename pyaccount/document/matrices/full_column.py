@@ -19,8 +19,8 @@ from pyaccount.document.ranges import (
 )
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import Asked
 from pyaccount.reading.fields import Choice, Items, Number
+from pyaccount.reading.kinds import Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -13,9 +13,8 @@ from pydantic import Field
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled
 from pyaccount.reading.fields import Choice, ChoiceOfKinds, Choose, Items, Number
-from pyaccount.reading.kinds import Kinds, word_of
+from pyaccount.reading.kinds import AlsoCalled, Kinds, word_of
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

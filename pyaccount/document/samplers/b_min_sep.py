@@ -12,8 +12,8 @@ from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced, SpacedByRate
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choice, Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from fractions import Fraction

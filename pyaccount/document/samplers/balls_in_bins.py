@@ -15,8 +15,8 @@ from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import SOLVE, Choose, Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from pyaccount.document.ranges import PARTITIONS
 from pyaccount.document.samplers.spaced import CHOSEN, SpacedByRate
-from pyaccount.reading.asking import Asked
 from pyaccount.reading.fields import Choice, Choose, Number
+from pyaccount.reading.kinds import Asked
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -15,8 +15,8 @@ from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
 from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Path, Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import SOLVE, Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -11,8 +11,8 @@ from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
 from pyaccount.document.samplers.fixed_draws import Repeating
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

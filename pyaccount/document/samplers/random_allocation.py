@@ -13,8 +13,8 @@ from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody

@@ -14,8 +14,8 @@ from pyaccount.document.rates import largest_rate
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem, problem
-from pyaccount.reading.asking import AlsoCalled, Asked
 from pyaccount.reading.fields import Choose, Number
+from pyaccount.reading.kinds import AlsoCalled, Asked
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
