@@ -27,7 +27,7 @@ _OUTPUTS = {
     "comparison": ("certificate.comparison:Comparison", "comparison"),
     "sweep-table": ("sweeping:Sweep", "table of a sweep"),
     "runs": ("store.listing:RunList", "list of runs"),
-    "ledger-entry": ("ledger.entries:EntryRecord", "entry of a ledger"),
+    "ledger-entry": ("ledger.history:EntryRecord", "entry of a ledger"),
     "ledger-status": ("ledger.status:LedgerStatus", "status of a ledger"),
     "ledger-history": ("ledger.history:LedgerHistory", "history of a ledger"),
     "ledger-verification": ("ledger.verification:LedgerVerification", "verification of a ledger"),

@@ -337,7 +337,7 @@ def _opened(place: str) -> Ledger:
 
 
 def _show_entry(entry: LedgerEntry, form: str) -> int:
-    from pyaccount.ledger.entries import EntryRecord
+    from pyaccount.ledger.history import EntryRecord
 
     record = EntryRecord.of(entry)
     asked = RequestedOutput(None, None if form == "text" else form)

@@ -1,21 +1,27 @@
-"""What filters have in common: their questions, and how an entry is read.
+"""What filters have in common: their questions, how an entry is read, and sums that are rounded outward.
 
 An entry is a document, or the certificate of one. Its cost follows from the rounds of its plan, which bound the mechanism given
 everything that was released before; a certificate adds nothing to that, except for a filter in (ε, δ) terms. If records are of
 several kinds, as in disjoint parts, the cost is that of the worst kind of each phase.
+
+Every double is a fraction, so that a sum is computed exactly and rounded once: 0.1 added ten times is rounded ten times,
+each time by less than one unit in the last place, and a sum that is a double itself is not moved at all. Sums of exponentials are
+taken by their logarithms, which neither overflow nor lose a small one beside 1.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import DocumentError
-from pyaccount.filters.sums import fits, left_down, sum_up
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import alternatives_of
@@ -29,6 +35,27 @@ if TYPE_CHECKING:
     from pyaccount.document.tree import Node
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.compiled import Instance
+
+
+def sum_up(*numbers: float) -> float:
+    """Return the least double that is at least the sum of non-negative numbers, infinity among them."""
+    if math.inf in numbers:
+        return math.inf
+    return rounded_up(sum(map(Fraction, numbers), Fraction(0)))
+
+
+def fits(budget: Fraction | float, *numbers: float) -> bool:
+    """Return whether the exact sum of non-negative numbers is at most the budget."""
+    return math.inf not in numbers and sum(map(Fraction, numbers), Fraction(0)) <= Fraction(budget)
+
+
+def left_down(budget: Fraction | float, spent: float) -> float:
+    """Return the largest double that is at most budget − spent, and at least 0."""
+    if spent == math.inf:
+        return 0.0
+    exact = Fraction(budget) - Fraction(spent)
+    return max(0.0, -rounded_up(-exact))
+
 
 #: What may be released: a document, or its certificate.
 Entry = "Document | Certificate"
@@ -250,3 +277,11 @@ def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[ProfileKind, int]]:
 def words_of(part: ProfileKind, node: Node) -> str:
     """Return what has no bound, in words for a refusal."""
     return part.called or f"{node.sampler_kind} sampling"
+
+
+def log_sum(logarithms: Sequence[float]) -> float:
+    """Return ln Σ e^x."""
+    most = max(logarithms)
+    if not math.isfinite(most):
+        return most
+    return most + math.log(math.fsum(math.exp(one - most) for one in logarithms))

@@ -29,10 +29,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.filters.base import released, words_of
-from pyaccount.filters.logs import log_sum
+from pyaccount.filters.base import log_sum, released, sum_up, words_of
 from pyaccount.filters.renyi import INSTEAD, divergence
-from pyaccount.filters.sums import sum_up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate

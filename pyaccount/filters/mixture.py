@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.errors import DomainError
-from pyaccount.filters.base import Filter
+from pyaccount.filters.base import Filter, left_down
 from pyaccount.filters.cut import cut_costs
 from pyaccount.filters.odometer import Odometer
-from pyaccount.filters.sums import left_down
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:

@@ -34,9 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError
-from pyaccount.filters.logs import log_sum
+from pyaccount.filters.base import log_sum, sum_up
 from pyaccount.filters.renyi import divergences_of
-from pyaccount.filters.sums import sum_up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate

@@ -1,24 +1,29 @@
-"""What the formats of this room say about a certificate: its numbers, each named as the bound that it is, and its words.
+"""What cards, bills of materials, trackers and logs say about a certificate: its numbers, each named as the bound that it is.
 
 A certificate is stated elsewhere only if it does not contradict itself and its claim holds. Other certificates are errors,
 because a reader of a card or of a bill of materials would not see the reason. Only trackers of experiments, which say whether the
-claim holds, also take certificates of claims that fail.
+claim holds, also take certificates of claims that fail; they get parameters, metrics and files, with the same names in each.
+`Progress` says how private a run is so far, for the logs of a framework.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.certificate.certificate import Certificate as Certified
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import refused
-from pyaccount.errors import printable
+from pyaccount.errors import RunError, printable
 
 if TYPE_CHECKING:
+    from pyaccount.accountant import Accountant
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.training import TrainingRun
 
 
 class StatedCertificate(NamedTuple):
@@ -112,3 +117,95 @@ def noise_multipliers(data: CertificateModel) -> list[str]:
         else "none"
         for phase in data.phases
     ]
+
+
+#: The name of ε of the rounds so far.
+SO_FAR = "epsilon_so_far_upper"
+
+
+class Tracked(NamedTuple):
+    """What is logged about a certificate."""
+
+    statement: str
+    #: What the numbers are about, and whether the claim holds.
+    parameters: dict[str, str | int | bool]
+    #: Each number by a name that ends with the bound that it is: `_upper` or `_lower`.
+    metrics: dict[str, float]
+    #: Text files by name: the certificate, and a report for people.
+    files: dict[str, str]
+
+
+def tracked(certificate: str | os.PathLike[str] | Certificate) -> Tracked:
+    """Return what is logged about a certificate, which may also be one of a claim that fails. Raises `CertificateError`."""
+    known = stated(certificate, failing=True)
+    one = Certified(known.data)
+    parameters = {**circumstances(known.data), "holds": known.data.holds, "certificate_sha256": known.sha256}
+    text = one.to_json() if isinstance(certificate, Certified) else _text(certificate)
+    files = {"certificate.json": text, "report.html": one.to_html()}
+    return Tracked(known.data.statement, parameters, bounds(known.data), files)
+
+
+def spent(accountant: Accountant) -> tuple[float, int, str]:
+    """Return an upper bound on ε of the rounds so far (nats), how many they are, and the state of the accountant as JSON text.
+
+    The bound is that of a run which was planned to end here; `docs/embedding.md` says what this means.
+    """
+    state = json.dumps(accountant.state_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return accountant.epsilon_spent(), accountant.steps, state
+
+
+def _text(file: str | os.PathLike[str] | Certificate) -> str:
+    """Return the text of a certificate's file, so that its digest stays."""
+    assert isinstance(file, str | os.PathLike)
+    with open(file, encoding="utf-8", newline="") as stream:  # noqa: PTH123 - a name of any kind
+        return stream.read()
+
+
+#: The kind of a guarantee without samples.
+PROVEN = "deterministic"
+
+
+class Progress:
+    """Upper bounds on ε of the rounds that a run has released, each computed once."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        """Take an open run. Raises `RunError` for anything else, such as a certificate or its file, which are not opened yet."""
+        from pyaccount.training import TrainingRun  # for runs only; cards and bills of materials do without
+
+        if not isinstance(run, TrainingRun):
+            raise RunError(
+                f"run is a {type(run).__name__}, and an open run is needed: give pyaccount.TrainingRun(certificate, folder, "
+                "records=len(data), clip_norm=…)"
+            )
+        self._run = run
+        self._found: dict[int, float] = {}
+
+    def epsilon(self) -> float | None:
+        """Return an upper bound on ε of the rounds so far, at the certificate's δ; None if the run has no certificate.
+
+        After the last round it is the ε of the certificate. Before, it is the smaller one of that and of the bound for the first
+        rounds of the plan. It is that of the certificate throughout if the latter was certified with samples, because samples
+        for every length would take minutes each. The bound for the first rounds holds if the length of the run was fixed
+        beforehand; a run that is stopped because somebody looked at its releases has the guarantee of the whole plan.
+        """
+        run = self._run
+        if run.certificate is None:
+            return None
+        whole, done = run.certificate.epsilon, run.released
+        if done >= run.rounds or run.certificate.data.guarantee.kind != PROVEN:
+            return whole
+        if done not in self._found:
+            self._found[done] = min(whole, run.accountant().epsilon_spent())
+        return self._found[done]
+
+    def logged(self) -> dict[str, float]:
+        """Return what logs contain, by the names that trackers get too (`bounds`).
+
+        `epsilon_so_far_upper` and `delta_upper` hold together for the rounds so far, `epsilon_upper` and `delta_upper` for the
+        whole plan. The result is empty for a run without a certificate, about which nothing is claimed.
+        """
+        epsilon, certificate = self.epsilon(), self._run.certificate
+        if epsilon is None or certificate is None:
+            return {}
+        stated = bounds(certificate.data)
+        return {SO_FAR: epsilon, "epsilon_upper": stated["epsilon_upper"], "delta_upper": stated["delta_upper"]}

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.files import write_atomically
-from pyaccount.integrations.progress import Progress
+from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 
 try:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pyaccount.adapters.dp_accounting import to_event
 from pyaccount.errors import DocumentError, MissingExtraError, RunError, quoted
-from pyaccount.integrations.progress import Progress
+from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 from pyaccount.training.jax import check_untraced, release
 

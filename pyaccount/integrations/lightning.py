@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
-from pyaccount.integrations.progress import Progress
+from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 
 try:

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import DomainError, MissingExtraError
-from pyaccount.integrations.tracked import SO_FAR, spent, tracked
+from pyaccount.integrations.facts import SO_FAR, spent, tracked
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, RunError
-from pyaccount.integrations.progress import Progress
+from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 
 try:

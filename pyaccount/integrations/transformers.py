@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.files import write_atomically
+from pyaccount.integrations.facts import Progress
 from pyaccount.integrations.model_card import write_card
-from pyaccount.integrations.progress import Progress
 from pyaccount.integrations.training_arguments import DEFAULT_NORM, check_arguments, check_place, check_rounds
 from pyaccount.training import TrainingRun
 

@@ -1,24 +1,53 @@
-"""`LedgerAccess`: what every method of a ledger does: it opens the database, finds what is named, and adds events."""
+"""`LedgerAccess`, what every method of a ledger does: it opens the database, finds what is named, and adds events.
+
+The database of a ledger follows from its place, a file or the address of a server; the blocks of time from the periods that lie
+between them and now.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from pyaccount.document.data_set import DataSet, is_period
 from pyaccount.errors import LedgerError, Problem, quoted
 from pyaccount.ledger.database import Database, LedgerConnection
 from pyaccount.ledger.events import moment_of, spelled
-from pyaccount.ledger.opening import open_database
-from pyaccount.ledger.periods import periods_between
 from pyaccount.ledger.rows import LedgerRows
+from pyaccount.ledger.sqlite import SqliteFile
 from pyaccount.ledger.state import Account, BlockState, BrokenRuleError, KeptDataSet, LedgerEntry
+
+
+def _open_database(place: str | os.PathLike[str]) -> Database:
+    """Return the database of a ledger: a file, or the address of a PostgreSQL server. Nothing is opened yet."""
+    if isinstance(place, str) and place.split(":", 1)[0].split("+", 1)[0] in ("postgresql", "postgres"):
+        from pyaccount.ledger.server import Server  # an extra
+
+        return Server(place)
+    return SqliteFile(place)
+
+
+def _periods_between(name: str, now: datetime, every: str) -> int:
+    """Return how many periods ago a period was: 0 for the current one, less for later ones. Periods are those of UTC."""
+    current, then = now.astimezone(UTC).date(), _first_day(name)
+    if every == "day":
+        return (current - then).days
+    months = 12 * (current.year - then.year) + current.month - then.month
+    return months if every == "month" else current.year - then.year
+
+
+def _first_day(name: str) -> date:
+    """Return the first day of a period: `2026`, `2026-03` or `2026-03-31`."""
+    year, month, day = (*map(int, name.split("-")), 1, 1)[:3]
+    return date(year, month, day)
+
 
 #: How far the clock of a machine may be behind the last event.
 SKEW = timedelta(minutes=5)
+
 #: The longest text that says who, or what for.
 LONGEST = 200
 
@@ -41,7 +70,7 @@ class LedgerAccess:
 
     def __init__(self, place: str | os.PathLike[str], *, clock: Callable[[], datetime] | None = None) -> None:
         """Name a ledger. `clock` returns the current time, with its time zone; by default that of this machine."""
-        self._database: Database = open_database(place)
+        self._database: Database = _open_database(place)
         self._clock = clock or _now
 
     @property
@@ -96,7 +125,7 @@ class LedgerAccess:
         periods = data_set.periods
         if periods is None or periods.keep is None or not is_period(name, periods.every):
             return False
-        return periods_between(name, self._clock(), periods.every) >= periods.keep
+        return _periods_between(name, self._clock(), periods.every) >= periods.keep
 
     def _kept(self, rows: LedgerRows, name: str | None) -> KeptDataSet:
         if name is None:

@@ -1,16 +1,24 @@
-"""Changes of a budget, and refunds: what is computed for them from the fixed entries of blocks."""
+"""Changes of a budget, refunds, and what is committed.
+
+What changes and refunds need is computed from the fixed entries of blocks. A commitment has the certificate of an entry, the
+record of its run, and what of its price is credited.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pyaccount.certificate import Certificate
 from pyaccount.document.data_set import DataSet
-from pyaccount.errors import BudgetError, Problem
+from pyaccount.errors import BudgetError, CertificateError, DocumentError, DomainError, Problem
 from pyaccount.ledger.access import refuse
-from pyaccount.ledger.state import BlockState, KeptDataSet, LedgerEntry, Total, within
-from pyaccount.ledger.totals import Phases, total_of, total_words
-from pyaccount.ledger.words import spent_words
+from pyaccount.ledger.planning import PlannedEntry, check_protected, first_rounds, independent, of_certificate
+from pyaccount.ledger.records import ReleasedRounds, read_record
+from pyaccount.ledger.state import BlockState, EntryCost, KeptDataSet, LedgerEntry, Total, within
+from pyaccount.ledger.totals import Phases, spent_words, total_of, total_words
 
 
 def check_change(kept: KeptDataSet, document: DataSet, place: str) -> None:
@@ -85,3 +93,95 @@ def refunds(
             # The old total bounds fewer entries too; of two bounds the smaller one counts.
             totals[block.name] = min(total, block.total, key=lambda one: one.value)
     return totals
+
+
+def commitment(
+    entry: LedgerEntry,
+    kept: KeptDataSet,
+    source: Certificate | str | os.PathLike[str],
+    record: str | os.PathLike[str] | None,
+    place: str,
+) -> dict[str, Any]:
+    """Return the content of the event of a commit. Raises `LedgerError` unless all of it is about this entry."""
+    certificate = source if isinstance(source, Certificate) else Certificate.load(source)
+    found = of_certificate(certificate)
+    check_protected(found, kept.data_set, place)
+    path = ("entries", entry.id)
+    if (found.document_sha256, found.phases_sha256) != (entry.document_sha256, entry.phases_sha256):
+        message = (
+            f"the certificate is about {found.name} (document {found.document_sha256[:12]}), and the entry was reserved for "
+            f"{entry.name} (document {entry.document_sha256[:12]}) with the values that were known then: commit "
+            "the certificate of the reserved document"
+        )
+        raise refuse("other-document", message, path, place, value=found.document_sha256, allowed=entry.document_sha256)
+    released = None if record is None else _released(entry, found, read_record(record), place)
+    guarantee = certificate.data.guarantee
+    return {
+        "data_set": entry.data_set,
+        "entry": entry.id,
+        "certificate": hashlib.sha256(certificate.to_json().encode()).hexdigest(),
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "record": None if released is None else released.run,
+        "record_head": None if released is None else released.head,
+        "released_rounds": None if released is None else released.rounds,
+        "run_ended": None if released is None else released.ended,
+        "credited": {} if released is None else _credited(entry, kept, found, released),
+    }
+
+
+def _released(entry: LedgerEntry, found: PlannedEntry, released: ReleasedRounds, place: str) -> ReleasedRounds:
+    path = ("entries", entry.id)
+    if released.document_sha256 != found.document.sha256:
+        message = (
+            f"the record {released.file} is of a run of the document {released.document_sha256[:12]}, and the certificate "
+            f"is about {found.document.sha256[:12]}: give the record of the run of this certificate"
+        )
+        raise refuse(
+            "other-document", message, path, place, value=released.document_sha256, allowed=found.document.sha256
+        )
+    if entry.run is not None and released.run != entry.run:
+        message = (
+            f"the record {released.file} is that of the run {released.run[:12]}, and the entry was begun by the run "
+            f"{entry.run[:12]}: give the record of this run"
+        )
+        raise refuse("other-document", message, path, place, value=released.run, allowed=entry.run)
+    if entry.rounds is not None and released.rounds > entry.rounds:
+        message = (
+            f"the record {released.file} contains {released.rounds} rounds, and {entry.rounds} were planned: what was released "
+            "has no certificate. Reserve a document with all of these rounds, and certify it"
+        )
+        raise refuse("ran-over", message, path, place, value=released.rounds, allowed=f"at most {entry.rounds}")
+    return released
+
+
+def _credited(
+    entry: LedgerEntry, kept: KeptDataSet, found: PlannedEntry, released: ReleasedRounds
+) -> dict[str, EntryCost]:
+    """Return the lower costs of the places in filters whose costs are sums over rounds.
+
+    Such a filter counts every round by itself, and admits the next round whatever was released before; the run is then the
+    rounds that were released. A filter in (ε, δ) terms counts the run as one mechanism, so it credits nothing. Nothing is
+    credited to a run that may still be continued, and to one that is not known to be the only run of the entry.
+    """
+    rounds = released.rounds
+    if not released.ended or entry.run is None:
+        return {}
+    if entry.rounds is None or rounds >= entry.rounds or not independent(found):
+        return {}
+    credited: dict[str, EntryCost] = {}
+    for place in entry.places:
+        if place.filter is None or "epsilon" in kept.data_set.filters[place.filter]:
+            continue
+        rule = kept.filters[place.filter]
+        if rounds == 0:
+            credited[place.block] = rule.nothing
+            continue
+        first = first_rounds(found, rounds)
+        try:
+            cost = None if first is None else tuple(rule.cost(first))
+        except (CertificateError, DocumentError, DomainError):
+            cost = None
+        if cost is not None and all(new <= old for new, old in zip(cost, place.cost, strict=True)):
+            credited[place.block] = cost
+    return credited

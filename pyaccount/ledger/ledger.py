@@ -230,7 +230,7 @@ class Ledger(LedgerAccess):
         fixed entry keeps its price. Raises `LedgerError` for a certificate or a record of
         another document, one that was committed before, and a record with more rounds than planned.
         """
-        from pyaccount.ledger.committing import commitment
+        from pyaccount.ledger.changing import commitment
 
         with self._reading() as rows:
             found = self._entry(rows, entry)

@@ -10,8 +10,7 @@ from pyaccount.document.data_set import BUDGET
 from pyaccount.errors import BudgetError, CertificateError, DocumentError, DomainError, LedgerError, Problem
 from pyaccount.ledger.planning import PlannedEntry, first_rounds, independent
 from pyaccount.ledger.state import BlockState, EntryCost, EntryPlace, KeptDataSet, Total, within
-from pyaccount.ledger.totals import Phases, total_of, total_words
-from pyaccount.ledger.words import spent_words
+from pyaccount.ledger.totals import Phases, spent_words, total_of, total_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

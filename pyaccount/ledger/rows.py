@@ -7,10 +7,19 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from pyaccount.errors import LedgerError, LedgerStorageError, Path, Problem
-from pyaccount.ledger.contents import block_of, counts_in, entry_of, event_of, head_of, kept_of, parsed, phases_of
+from pyaccount.ledger.contents import (
+    block_of,
+    counts_in,
+    entry_of,
+    event_of,
+    has_shape,
+    head_of,
+    kept_of,
+    parsed,
+    phases_of,
+)
 from pyaccount.ledger.database import FORMAT, LedgerConnection
 from pyaccount.ledger.events import Event, Head, canonical, disorder, subject
-from pyaccount.ledger.shapes import has_shape
 from pyaccount.ledger.state import (
     UNREADABLE,
     BlockState,

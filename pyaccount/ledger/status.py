@@ -23,7 +23,7 @@ from pyaccount.ledger.status_records import (
     TotalRecord,
     TypicalRecord,
 )
-from pyaccount.ledger.words import limits, measured, shares
+from pyaccount.ledger.totals import limits, measured, shares
 from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class LedgerStatus(StatusRecord, Readable):
 
     def to_openmetrics(self) -> str:
         """Return the status as OpenMetrics text, for dashboards."""
-        from pyaccount.ledger.openmetrics import openmetrics
+        from pyaccount.ledger.status_records import openmetrics
 
         return openmetrics(self)
 

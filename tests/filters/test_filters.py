@@ -17,7 +17,7 @@ import pyaccount
 from pyaccount import DocumentError
 from pyaccount.errors import Problem
 from pyaccount.filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter, filter_of
-from pyaccount.filters.sums import fits, left_down, sum_up
+from pyaccount.filters.base import fits, left_down, sum_up
 from pyaccount.profiles import GuaranteesProfile
 
 GAUSSIAN, RENYI = GaussianFilter(1.0), RenyiFilter((2.0, 8.0), (1.0, 3.0))

@@ -20,7 +20,7 @@ import pyaccount
 from pyaccount import Certificate, DomainError
 from pyaccount.integrations import mlflow as in_mlflow
 from pyaccount.integrations import wandb as in_wandb
-from pyaccount.integrations.tracked import tracked
+from pyaccount.integrations.facts import tracked
 
 CERTIFICATE = RUNS["deterministic"]
 HAS_WANDB = importlib.util.find_spec("wandb") is not None

@@ -12,7 +12,7 @@ import pytest
 from ledger_samples import Clock, data_set, gaussian, stated
 
 from pyaccount import Ledger
-from pyaccount.ledger.periods import periods_between
+from pyaccount.ledger.access import periods_between
 from pyaccount.pages.page import Figure
 from pyaccount.schemas import SCHEMAS
 
