@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pyaccount.running.public import amplify, certify, certify_async, compare, compile, compose, load, matrix
     from pyaccount.store import Store
     from pyaccount.sweeping import Sweep
-    from pyaccount.sweeping.public import sweep
+    from pyaccount.sweeping.run import sweep
     from pyaccount.training import TrainingRun
 
 __all__ = [
@@ -149,7 +149,7 @@ _HOMES = {
     "audit": "pyaccount.auditing.audit",
     "check": "pyaccount.gate.public",
     "prepare": "pyaccount.data.prepare",
-    "sweep": "pyaccount.sweeping.public",
+    "sweep": "pyaccount.sweeping.run",
     "verify": "pyaccount.gate.public",
     **dict.fromkeys(
         ("amplify", "certify", "certify_async", "compare", "compile", "compose", "load", "matrix"),

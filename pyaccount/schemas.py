@@ -26,7 +26,7 @@ _OUTPUTS = {
     "contradictory-certificate": ("certificate.saving:ContradictoryCertificate", "contradictory certificate"),
     "comparison": ("certificate.comparison:Comparison", "comparison"),
     "sweep-table": ("sweeping:Sweep", "table of a sweep"),
-    "runs": ("store.listing:RunList", "list of runs"),
+    "runs": ("store.running:RunList", "list of runs"),
     "ledger-entry": ("ledger.history:EntryRecord", "entry of a ledger"),
     "ledger-status": ("ledger.status:LedgerStatus", "status of a ledger"),
     "ledger-history": ("ledger.history:LedgerHistory", "history of a ledger"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from pyaccount.accountant import resuming
+from pyaccount.accountant import state
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import ADAPTIVE, MANY, MOST, PREMISE, OpenLedger, head_of
@@ -302,7 +302,7 @@ class Accountant:
         """
         from pyaccount.files import write_atomically
 
-        resuming.check_file(path, self._steps, self._plan or self._open)
+        state.check_file(path, self._steps, self._plan or self._open)
         write_atomically(Path(path), json.dumps(self.state_dict(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
@@ -351,13 +351,13 @@ class Accountant:
     def _take(self, found: saved.AccountantState, source: str = "state") -> None:
         """Load a state whose hash was compared."""
         if self._filtered is not None:
-            ledger = resuming.ledger_of(found, self._filtered.ledger, source, "adaptive")
+            ledger = state.ledger_of(found, self._filtered.ledger, source, "adaptive")
             self._filtered = self._filtered.reread(ledger, found.document.get("filter"), source)
             self._ledger = ledger
         elif self._ledger is None:
-            resuming.check_plan(found, self._planned, self._steps, source)
+            state.check_plan(found, self._planned, self._steps, source)
         else:
-            self._ledger = resuming.ledger_of(found, self._ledger, source)
+            self._ledger = state.ledger_of(found, self._ledger, source)
         self._steps = found.steps
 
     def _ask(

@@ -1,4 +1,7 @@
-"""The saved state of an accountant: plain JSON data with a version, which is read as strictly as a certificate."""
+"""The saved state of an accountant: plain JSON data with a version, which is read as strictly as a certificate.
+
+A state is loaded, and its file replaced, only if no counted round is lost by that.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from pyaccount.accountant.ledger import OpenLedger, extends, reread
+from pyaccount.accountant.planned import Planned
 from pyaccount.certificate.record import Record
 from pyaccount.errors import StateError, path_text, quoted
 from pyaccount.reading.written import sha256_of
 
 #: The maximum size of a state file in bytes; the state of the largest document is smaller.
 LARGEST_FILE = 1 << 26
+
 VERSION: Literal[1] = 1
+
 KIND: Literal["accountant-state"] = "accountant-state"
 
 
@@ -105,7 +112,7 @@ def read_state(path: str | os.PathLike[str]) -> AccountantState:
     return checked(raw, file)
 
 
-def may_be_replaced(path: str | os.PathLike[str]) -> bool:
+def _may_be_replaced(path: str | os.PathLike[str]) -> bool:
     """Return whether a path has no regular file, an empty one, or a state, even if damaged or of another version."""
     file = Path(path)
     try:
@@ -129,3 +136,74 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{quoted(text)} is too large")
     return value
+
+
+def check_plan(found: AccountantState, plan: Planned, done: int, source: str) -> None:
+    """Raise `StateError` for a state that does not continue a plan of which `done` rounds are done."""
+    _check_mode(found, "plan", source)
+    if not _of_this_run(found, plan):
+        raise StateError(f"{source}: document: this is the state of another run, with another document")
+    if tuple(found.matrix_sha256) != plan.fingerprints:
+        message = "the rounds done had the noise of another matrix or schedule than the one in the document's file now"
+        raise StateError(f"{source}: matrix_sha256: {message}")
+    if found.steps > plan.length:
+        raise StateError(f"{source}: steps: {found.steps} rounds are more than the {plan.length} planned")
+    if found.steps < done:
+        raise _forgotten(found, done, source)
+
+
+def ledger_of(found: AccountantState, ledger: OpenLedger, source: str, mode: str = "ledger") -> OpenLedger:
+    """Return the ledger of a state that continues this ledger. Raises `StateError`."""
+    _check_mode(found, mode, source)
+    if not _of_this_run(found, ledger):
+        raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
+    read = reread(ledger.head, found.document.get("phases"), source)
+    if found.steps != read.steps:
+        raise StateError(f"{source}: steps: {found.steps}, but the phases have {read.steps} rounds")
+    if not extends(read.phases, ledger.phases):
+        raise _forgotten(found, ledger.steps, source)
+    return read
+
+
+def check_file(path: str | os.PathLike[str], done: int, run: Planned | OpenLedger) -> None:
+    """Raise `StateError` if a file is not a state, or is one of this run with rounds that are not among those done."""
+    if not _may_be_replaced(path):
+        raise StateError(f"{os.fsdecode(path)}: is there, and no state of an accountant: it is not overwritten")
+    if not Path(path).is_file():
+        return
+    try:
+        there = read_state(path)
+    except StateError:
+        return
+    if not _of_this_run(there, run):
+        return
+    if isinstance(run, Planned):
+        kept = there.steps <= done
+    else:
+        phases = there.document.get("phases")
+        kept = isinstance(phases, list) and extends(run.phases, phases)
+    if not kept:
+        raise StateError(
+            f"{os.fsdecode(path)}: steps: {there.steps} rounds of this run were saved there, which are not among the {done} "
+            "counted here: load that state, or save beside it"
+        )
+
+
+def _check_mode(found: AccountantState, mode: str, source: str) -> None:
+    if found.mode != mode:
+        raise StateError(f"{source}: mode: this is the state of a {found.mode}, and the accountant has a {mode}")
+
+
+def _of_this_run(found: AccountantState, run: Planned | OpenLedger) -> bool:
+    """Return whether a state has the document of a run; of a ledger only the head, as the rest describes releases."""
+    if isinstance(run, Planned):
+        return found.mode == "plan" and sha256_of(found.document) == sha256_of(run.document.to_mapping())
+    head = {key: value for key, value in found.document.items() if key not in ("phases", "filter")}
+    return found.mode != "plan" and head == run.head
+
+
+def _forgotten(found: AccountantState, done: int, source: str) -> StateError:
+    return StateError(
+        f"{source}: steps: {found.steps} rounds, without all of the {done} counted already: weights can be set back, but what "
+        "was released stays released, so go on counting from here"
+    )

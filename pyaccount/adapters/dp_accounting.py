@@ -20,10 +20,10 @@ from pyaccount.adapters.dp_accounting_mechanisms import (
     field_of,
     law_of_runs,
     mechanism_of,
+    of_mixture,
     type_name,
     with_empty_records,
 )
-from pyaccount.adapters.dp_accounting_mixtures import of_mixture
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load

@@ -4,20 +4,25 @@ A number of an event is taken as it is, or as what the document's field is defin
 the scale 1/a, and randomized response that answers at random with probability p tells the truth with probability
 1 − p + p/k. Discrete Gaussian noise on several numbers is described by its zCDP guarantee, since only the norm of their
 change is known (Canonne, Kamath & Steinke 2020).
+
+A `MixtureOfGaussiansDpEvent` is the mechanism `mixture-of-gaussians`: the pair Σ_j p_j N(s_j, σ²) against N(0, σ²), s_j ≥ 0,
+for a record that is added, removed or set to zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pyaccount.adapters.reading import no_equivalent, real, whole_in
+from pyaccount.adapters.reading import BodyMapping, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import (
     BASE_DELTA,
+    CONTRIBUTION,
     EPSILON,
     MEAN_RUNS,
     MECHANISM_EPSILON,
+    MIXTURE,
     PROBABILITY_BELOW_ONE,
     RESPONSES,
     RHO,
@@ -26,11 +31,13 @@ from pyaccount.document.ranges import (
     SENSITIVITY,
     SHIFT,
 )
-from pyaccount.errors import Path
+from pyaccount.errors import Path, quoted
 from pyaccount.reading.numerals import Range
 
 _FROM_ZERO = Range(0, 1)
+
 _NOT_NEGATIVE = Range(0, 1e12)
+
 #: A number from a quotient is moved by this much to the safe side.
 _MARGIN = 4e-16
 
@@ -173,3 +180,54 @@ MECHANISMS: dict[str, Callable[[object, Path], MechanismMapping | None]] = {
     "ExponentialMechanismDpEvent": _selection("exponential"),
     "PermuteAndFlipDpEvent": _selection("permute-and-flip"),
 }
+
+_PROBABILITY = Range(0, 1)
+
+
+def of_mixture(event: object, path: Path, count: int) -> list[BodyMapping]:
+    """Return the body of `count` runs with this mixture; none if no sensitivity is positive.
+
+    Raises:
+        DocumentError: A number is out of range, or the probabilities do not add up to 1.
+    """
+    deviation = real(field_of(event, "standard_deviation", path), SCALE, (*path, "standard_deviation"))
+    law = _law(event, path)
+    if not any(law):
+        return []
+    if len(law) not in MIXTURE:
+        message = f"a mixture of {len(law)} components is more than a document describes"
+        no_equivalent((*path, "sensitivities"), message, value=len(law), allowed=MIXTURE.describe())
+    mechanism: BodyMapping = {
+        "kind": "mixture-of-gaussians",
+        "sigma": deviation,
+        "sensitivities": list(law),
+        "probabilities": list(law.values()),
+    }
+    return [{"mechanism": mechanism} | ({} if count == 1 else {"count": count})]
+
+
+def _law(event: object, path: Path) -> dict[float, float]:
+    """Return the probability of each sensitivity, without those of probability 0."""
+    lists = []
+    for name, allowed in (("sensitivities", CONTRIBUTION), ("sampling_probs", _PROBABILITY)):
+        values: Any = field_of(event, name, path)
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+            wrong_type_error(
+                (*path, name), f"must be a list of numbers, not {quoted(values)}", quoted(values), "a list"
+            )
+        lists.append([real(value, allowed, (*path, name, index)) for index, value in enumerate(values)])
+    sensitivities, probabilities = lists
+    if len(sensitivities) != len(probabilities):
+        message = (
+            f"there are {len(sensitivities)} sensitivities and {len(probabilities)} probabilities: give one for each"
+        )
+        no_equivalent((*path, "sampling_probs"), message, value=len(probabilities), allowed=str(len(sensitivities)))
+    total = math.fsum(probabilities)
+    if not math.isclose(total, 1.0, rel_tol=1e-9):
+        message = f"the probabilities add up to {total:.10g}, and must add up to 1"
+        no_equivalent((*path, "sampling_probs"), message, value=total, allowed="1")
+    law: dict[float, float] = {}
+    for sensitivity, probability in zip(sensitivities, probabilities, strict=True):
+        if probability:
+            law[sensitivity] = min(1.0, law.get(sensitivity, 0.0) + probability)
+    return law

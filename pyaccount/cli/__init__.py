@@ -21,8 +21,8 @@ import click
 
 from pyaccount.cli import streams
 from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
-from pyaccount.cli.failures import UnknownWord, as_data, command_of, in_options, tell_errors
 from pyaccount.cli.help import Context
+from pyaccount.cli.streams import UnknownWord, as_data, command_of, in_options, tell_errors
 from pyaccount.errors import DISTRIBUTION
 
 #: The module of each command, in the order of use. Only the module of the called command is loaded.

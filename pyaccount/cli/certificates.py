@@ -16,15 +16,16 @@ from pyaccount.cli.common import (
     STOPPED,
     WRONG,
     check_output,
+    files_of,
     print_page,
     printing,
     progress,
+    source_of,
     tell,
 )
 from pyaccount.cli.completion import FILE, Seed, certificate_argument, folders_option, limit_words
 from pyaccount.cli.options import format_option, stdout_or_file_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over, saved
-from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -17,19 +16,22 @@ from pyaccount.cli.common import (
     STOPPED,
     WIDE,
     WRONG,
+    argument_name,
     check_apart,
     check_output,
     check_writable,
+    files_of,
     print_page,
     progress,
+    source_of,
     tell,
     tell_notes,
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, document_argument, documents_argument, folders_option, overrides_option
-from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.options import (
     cluster_option,
+    executor_at,
     format_option,
     output_format_option,
     output_option,
@@ -38,7 +40,7 @@ from pyaccount.cli.options import (
     threads_option,
 )
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.stdin import argument_name, files_of, source_of
+from pyaccount.cli.streams import tell_errors
 from pyaccount.document.naming import named_files
 from pyaccount.forms import FORMS
 

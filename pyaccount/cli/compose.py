@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.certify import hand_over_certificate
-from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -18,14 +17,16 @@ from pyaccount.cli.common import (
     STOPPED,
     check_apart,
     check_output,
+    files_of,
     progress,
+    source_of,
     tell,
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, folders_option, limit_words
-from pyaccount.cli.failures import in_options
 from pyaccount.cli.options import (
     cluster_option,
+    executor_at,
     output_format_option,
     output_option,
     store_errors_option,
@@ -33,7 +34,7 @@ from pyaccount.cli.options import (
     threads_option,
 )
 from pyaccount.cli.outputs import RequestedOutput
-from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.cli.streams import in_options
 from pyaccount.document.naming import named_files
 from pyaccount.errors import DocumentError
 from pyaccount.forms import FORMS

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
+from pyaccount.cli.common import (
+    HOLDS,
+    STDOUT,
+    STOPPED,
+    check_writable,
+    files_of,
+    print_result,
+    printing,
+    source_of,
+    tell_notes,
+)
 from pyaccount.cli.completion import FILE, folders_option, overrides_option
 from pyaccount.cli.options import format_option, seed_option
 from pyaccount.cli.outputs import saved
-from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.naming import named_files
 from pyaccount.reading import numerals
 

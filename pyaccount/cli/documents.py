@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, WRONG, printing, tell
+from pyaccount.cli.common import HOLDS, WRONG, argument_name, files_of, printing, source_of, tell
 from pyaccount.cli.completion import documents_argument, folders_option, overrides_option, schema_names
 from pyaccount.cli.options import format_option
-from pyaccount.cli.stdin import argument_name, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification

@@ -130,8 +130,7 @@ def _tell_notes(text: str, file: str | None) -> None:
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """Return the document, from the given options and from answers or defaults for the others."""
-    from pyaccount.draft.draft import Back, completed, drafted
-    from pyaccount.draft.interview import out_of_place
+    from pyaccount.draft.interview import Back, completed, drafted, out_of_place
     from pyaccount.draft.questions import QUESTIONS, answer_to
     from pyaccount.errors import DocumentError
 
@@ -196,8 +195,7 @@ def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
 
 def _prompt(question: DraftQuestion, answers: Answers) -> str:
     """Ask on the terminal, with the allowed words and a line about each."""
-    from pyaccount.draft.draft import Back
-    from pyaccount.draft.interview import default, offered
+    from pyaccount.draft.interview import Back, default, offered
     from pyaccount.draft.questions import meanings
 
     words = offered(question.name, answers) if meanings(question) else {}
@@ -238,7 +236,7 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
 
 def _about(error: DocumentError, answers: Answers) -> set[str]:
     """Return the names of the questions whose answers the problems are about."""
-    from pyaccount.draft.draft import question_of
+    from pyaccount.draft.interview import question_of
 
     questions = (question_of(problem, answers) for problem in error.problems)
     return {question.name for question in questions if question is not None}
@@ -246,7 +244,7 @@ def _about(error: DocumentError, answers: Answers) -> set[str]:
 
 def _as_options(error: DocumentError, answers: Answers) -> str:
     """Return the problems in terms of the options, since there is no document in which they have a position yet."""
-    from pyaccount.draft.draft import question_of
+    from pyaccount.draft.interview import question_of
 
     lines = []
     for problem in error.problems:

@@ -12,14 +12,15 @@ from pyaccount.cli.common import (
     STOPPED,
     check_apart,
     check_output,
+    files_of,
     print_result,
     progress,
+    source_of,
     tell_notes,
 )
 from pyaccount.cli.completion import document_argument, folders_option, overrides_option
 from pyaccount.cli.options import output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.naming import named_files
 
 #: The formats in which a matrix can be printed.

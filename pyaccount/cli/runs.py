@@ -59,7 +59,7 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
 
 
 def _list(store: Store, form: str) -> int:
-    from pyaccount.store.listing import run_list
+    from pyaccount.store.running import run_list
 
     listed = run_list(store)
     asked = RequestedOutput(None, None if form == "text" else form)

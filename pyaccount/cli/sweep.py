@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.certify import check_drawing, check_plot
-from pyaccount.cli.cluster import executor_at
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -16,14 +15,17 @@ from pyaccount.cli.common import (
     WIDE,
     WRONG,
     check_output,
+    files_of,
     print_page,
     progress,
+    source_of,
     tell,
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, documents_argument, folders_option, overrides_option
 from pyaccount.cli.options import (
     cluster_option,
+    executor_at,
     output_format_option,
     output_option,
     store_errors_option,
@@ -31,7 +33,6 @@ from pyaccount.cli.options import (
     threads_option,
 )
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import TABLES
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ def sweep(
     """
     from pyaccount.document.sweeps import load_grid
     from pyaccount.errors import DomainError
-    from pyaccount.sweeping.run import SweepOptions, checked_size
-    from pyaccount.sweeping.run import sweep as compute
+    from pyaccount.sweeping.run import SweepOptions, certified_cells, checked_size
     from pyaccount.sweeping.table import import_parquet, sweep_text
 
     files = [*files_of(*documents), *([store] if store is not None else [])]
@@ -130,7 +130,7 @@ def sweep(
             certificates=None if certificates is None else Path(certificates),
         )
         try:
-            results = compute(grid, how)
+            results = certified_cells(grid, how)
         except KeyboardInterrupt:
             kept = " and in ".join(place for place in (store, certificates) if place is not None)
             tell(

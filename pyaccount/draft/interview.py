@@ -1,4 +1,4 @@
-"""Finds out which answers a document needs, which choices can be analysed, and what the defaults are.
+"""Finds out which answers a document needs, asks for them, and writes the document after the loader and the plan have checked it.
 
 Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults, because a document with
 invented values would describe a different run. Conventions have defaults.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.risk import AT_A_RATE, usual_delta
@@ -21,18 +22,21 @@ from pyaccount.draft.questions import (
     SAMPLER_CHOICES,
     Answers,
     DraftQuestion,
+    answer_to,
     blank_of,
     has_budget,
     keys_of,
     kinds_of,
     meanings,
 )
-from pyaccount.draft.releases import NONE, misplaced, release_questions
-from pyaccount.draft.writing import mapping_of
-from pyaccount.errors import DocumentError
+from pyaccount.draft.releases import NONE, misplaced, path_in_run, release_questions
+from pyaccount.draft.writing import draft_text, mapping_of
+from pyaccount.errors import DocumentError, Problem
 from pyaccount.plan.compiling import compile_document
 from pyaccount.reading.fields import listed
+from pyaccount.reading.nodes import Table
 from pyaccount.reading.numerals import parse_number
+from pyaccount.reading.reader import read_tree
 
 
 def needed(answers: Answers) -> list[DraftQuestion]:
@@ -201,3 +205,61 @@ def out_of_place(answers: Answers) -> list[str]:
                 f"{', '.join(kinds)}"
             )
     return wrong
+
+
+class Back(Exception):  # noqa: N818 - it is an answer, not an error
+    """The answer that asks for the previous question again."""
+
+
+#: A function that asks one question, given the answers so far, and returns the answer. It may raise `Back`.
+Ask = Callable[[DraftQuestion, Answers], str]
+
+
+def completed(answers: Answers, ask: Ask) -> dict[str, str]:
+    """Ask for all answers that the document still needs, and return all answers. An answer may raise further questions.
+
+    Raises `Back` if the first question is answered so.
+    """
+    known = dict(answers)
+    asked: list[str] = []
+    while missing := _missing(known):
+        words = offered(missing[0].name, known) if meanings(missing[0]) else {}
+        if len(words) == 1:
+            # The only choice is taken without asking.
+            known[missing[0].name] = next(iter(words))
+            continue
+        try:
+            name, answer = answer_to(missing[0].name, ask(missing[0], known))
+        except Back:
+            if not asked:
+                raise
+            # Remove the last answer, and choices that were taken without asking.
+            last = asked.pop()
+            known = {name: answer for name, answer in known.items() if name in answers or name in asked}
+            known.pop(last, None)
+            continue
+        known[name] = answer
+        asked.append(name)
+    return known
+
+
+def _missing(known: Answers) -> list[DraftQuestion]:
+    """Return the questions that are still to be asked. The answer to the first may change which others follow."""
+    if "sampler" not in known:
+        return [QUESTIONS["sampler"]]
+    return [question for question in needed(known) if question.name not in known]
+
+
+def drafted(answers: Answers) -> str:
+    """Return the text of the document. Raises `DocumentError` if the loader or the plan refuses it."""
+    text = draft_text(answers)
+    root, problems = read_tree(text)
+    assert isinstance(root, Table)
+    compile_document(Document(root, None, problems))
+    return text
+
+
+def question_of(problem: Problem, answers: Answers) -> DraftQuestion | None:
+    """Return the question whose answer a problem is about, or `None` if the problem is not about an answer."""
+    path = path_in_run(problem.path, mapping_of(answers))
+    return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == path), None)

@@ -30,7 +30,7 @@ def _open_database(place: str | os.PathLike[str]) -> Database:
     return SqliteFile(place)
 
 
-def _periods_between(name: str, now: datetime, every: str) -> int:
+def periods_between(name: str, now: datetime, every: str) -> int:
     """Return how many periods ago a period was: 0 for the current one, less for later ones. Periods are those of UTC."""
     current, then = now.astimezone(UTC).date(), _first_day(name)
     if every == "day":
@@ -125,7 +125,7 @@ class LedgerAccess:
         periods = data_set.periods
         if periods is None or periods.keep is None or not is_period(name, periods.every):
             return False
-        return _periods_between(name, self._clock(), periods.every) >= periods.keep
+        return periods_between(name, self._clock(), periods.every) >= periods.keep
 
     def _kept(self, rows: LedgerRows, name: str | None) -> KeptDataSet:
         if name is None:

@@ -20,8 +20,16 @@ from pyaccount.profiles.additive import (
     multiplier_of,
 )
 from pyaccount.profiles.base import Graded, ProfileKind, Rounds, counted
-from pyaccount.profiles.selections import ExponentialProfile, ExponentialRunsProfile, in_blocks
-from pyaccount.profiles.stated import FiniteProfile, GuaranteesProfile, RenyiProfile, ZcdpProfile, added
+from pyaccount.profiles.stated import (
+    ExponentialProfile,
+    ExponentialRunsProfile,
+    FiniteProfile,
+    GuaranteesProfile,
+    RenyiProfile,
+    ZcdpProfile,
+    added,
+    in_blocks,
+)
 from pyaccount.profiles.training import (
     AllocationProfile,
     CopiesProfile,

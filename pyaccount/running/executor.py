@@ -1,22 +1,25 @@
-"""Draw samples on the workers of an executor of `concurrent.futures`: on processes of this machine, or on a cluster.
+"""Where a run is computed: samples on the workers of an executor of `concurrent.futures`, and calls of asyncio in a thread.
 
-The results are those of this process, bit for bit: a wave is a function of its job and its first shard, waves are
-yielded in order, and a worker with another core is refused. What is lost with a worker is for the executor to repeat.
+An executor has processes of this machine, or a cluster. The results are those of this process, bit for bit: a wave is a function
+of its job and its first shard, waves are yielded in order, and a worker with another core is refused. What is lost with a worker
+is for the executor to repeat. A thread is stopped if the task that waits for it is cancelled.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import platform
 import secrets
+import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount import _core
 from pyaccount.certificate.identity import identity
@@ -107,3 +110,40 @@ def _job(text: bytes) -> Job:
     """Return the job of a pickle. A worker keeps it, so that it prepares the mechanism only once."""
     job: Job = pickle.loads(text)
     return job
+
+
+Result = TypeVar("Result")
+
+
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Return the result of `work`; the event loop continues meanwhile.
+
+    If the task is cancelled, its calls of the core end, and those of other tasks continue. The cancellation
+    completes once the work has ended, within moments: no work continues in the background.
+    """
+    cancellation, begun = _core.Cancellation(), threading.Event()
+
+    def cancellable() -> Result | KeyboardInterrupt:
+        begun.set()
+        try:
+            with cancellation:
+                _core.Cancellation.check()
+                return work()
+        except KeyboardInterrupt as error:
+            # An event loop would end at a `KeyboardInterrupt` of a thread.
+            return error
+
+    running = asyncio.ensure_future(asyncio.to_thread(cancellable))
+    try:
+        outcome = await asyncio.shield(running)
+    except asyncio.CancelledError:
+        cancellation.cancel()
+        if begun.is_set():
+            await asyncio.wait([running])
+        else:
+            # A call that still waits for a thread never begins.
+            running.cancel()
+        raise
+    if isinstance(outcome, KeyboardInterrupt):
+        raise outcome
+    return outcome

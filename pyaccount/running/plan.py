@@ -1,4 +1,4 @@
-"""A plan that can be run."""
+"""A plan that can be run, and that of a document of kind amplification."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.arguments import threads_of
 from pyaccount.pages.readable import Readable
+from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_as
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pyaccount.certificate import Certificate
+    from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.matrix_description import MatrixDescription
+    from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
@@ -152,3 +155,35 @@ def compile_document(document: Document) -> Plan:
     A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` contains all of them.
     """
     return compile_as(document, Plan)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OneDrawPlan(Readable):
+    """A document of kind amplification with its theorem, in `reduction`. `run` computes the effects of the draw."""
+
+    reduction: AmplificationPlan
+
+    def __repr__(self) -> str:
+        return f"<OneDrawPlan {json.dumps(self.document.name)}: {self.reduction.subject}; nothing is computed yet>"
+
+    @property
+    def document(self) -> Amplification:
+        """The document."""
+        return self.reduction.document
+
+    def page(self) -> Page:
+        """Return the plan as a page; nothing is computed yet."""
+        from pyaccount.certificate.report.planned import amplification_plan_page
+
+        return amplification_plan_page(self.reduction)
+
+    def run(self) -> AmplificationCertificate:
+        """Compute how the draw changes the guarantee, at once and on this machine, and return the certificate."""
+        from pyaccount.certificate.amplification import amplify
+
+        return amplify(self.document)
+
+
+def compile_one_draw(document: Amplification) -> OneDrawPlan:
+    """Return the plan of a document of kind amplification. Raises `DocumentError` for what no theorem covers."""
+    return OneDrawPlan(compile_amplification(document))

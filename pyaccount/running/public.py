@@ -78,7 +78,7 @@ def compile(source: Source | Document | Amplification) -> Plan | Any:
     document = load_any(source)
     if isinstance(document, Document):
         return compile_document(document)
-    from pyaccount.running.one_draw import compile_one_draw  # few documents are of this kind
+    from pyaccount.running.plan import compile_one_draw  # few documents are of this kind
 
     return compile_one_draw(document)
 
@@ -173,7 +173,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
     certificate = asyncio.run(pyaccount.certify_async("examples/cifar10-dp-sgd.yaml"))
     ```
     """
-    from pyaccount.running.asynchronous import in_thread
+    from pyaccount.running.executor import in_thread
 
     work = partial(
         certify,

@@ -1,19 +1,22 @@
-"""Runs the cells of a grid: cells that compose in parallel; cells that are sampled one by one, on all threads."""
+"""Runs the cells of a sweep, and the public function `pyaccount.sweep`, which checks arguments and loads the grid."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
+from pyaccount.arguments import threads_of
 from pyaccount.certificate.compared import row_of
+from pyaccount.document.sweeps import load_grid
 from pyaccount.errors import DomainError, PyaccountError, StoreError
+from pyaccount.execute.progress import reported
 from pyaccount.files import write_atomically
 from pyaccount.running.compare import why
 from pyaccount.running.plan import Plan, compile_document
@@ -24,9 +27,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pyaccount.certificate import Certificate
+    from pyaccount.document.document import Document
     from pyaccount.document.sweeps import Cell, SweepGrid
     from pyaccount.execute.progress import Report
-    from pyaccount.store import Strictness
+    from pyaccount.reading.overrides import Overrides
+    from pyaccount.reading.sources import Source
+    from pyaccount.store import Store, Strictness
 
 #: The number of submitted cells for each worker: enough that no thread waits, and few enough that a large grid is not
 #: held in memory.
@@ -64,7 +70,7 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
+def certified_cells(grid: SweepGrid, how: SweepOptions) -> Sweep:
     """Run every cell. A cell that fails is listed with the reason, and does not stop the others.
 
     Raises `StoreError` if the store fails and `store_errors` is "stop", `OSError` if a certificate cannot be written,
@@ -217,3 +223,55 @@ def _reporting(cell: Cell, cells: int, report: Report | None) -> Report | None:
     if report is None:
         return None
     return lambda stage, done, total: report(f"cell {cell.place + 1} of {cells}: {stage}", done, total)
+
+
+def sweep(  # noqa: PLR0913 - what is swept, and how
+    source: Source | Document | Sequence[Source | Document],
+    *,
+    overrides: Overrides = (),
+    threads: int = 0,
+    progress: bool = False,
+    most: int = 10_000,
+    certificates: str | os.PathLike[str] | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
+    executor: Executor | None = None,
+    folders: Sequence[str | os.PathLike[str]] = (),
+) -> Sweep:
+    """Certify a document for every combination of the values under `vary:`, or each of several documents (`docs/runs.md`).
+
+    Args:
+        source: A document with `vary:`, or a list of documents.
+        overrides: As for `load`; they apply to every document.
+        threads: As for `certify`.
+        progress: As for `certify`.
+        most: The maximum number of cells; more raise `DomainError`.
+        certificates: A folder in which to write the certificates.
+        store: As for `certify`; cells that are finished there are not computed again.
+        store_errors: As for `certify`.
+        executor: As for `certify`.
+        folders: As for `load`; the documents that a sweep lists may lie there too.
+
+    Returns a table of the cells. A cell that fails or is stopped is among its `failures`, and the others are certified all the
+    same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`
+    and `StoreError`; Ctrl-C raises `KeyboardInterrupt`.
+
+    ```python
+    import pyaccount
+
+    cells = pyaccount.sweep("examples/sweeps/epsilon-and-batch.yaml")
+    print(cells.to_text())
+    ```
+    """
+    threads, grid = threads_of(threads), load_grid(source, overrides=overrides, folders=folders)
+    checked_size(grid, most, "most=")
+    with reported(progress) as report:
+        how = SweepOptions(
+            threads=threads,
+            report=report,
+            store=None if store is None else Path(store),
+            store_errors=store_errors,
+            executor=executor,
+            certificates=None if certificates is None else Path(certificates),
+        )
+        return certified_cells(grid, how)

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pyaccount import Accountant
-from pyaccount.accountant import alike, ledger
+from pyaccount.accountant import ledger
 from pyaccount.document.ranges import PHASES
 from pyaccount.reading.nodes import MOST_NODES
 
@@ -45,7 +45,7 @@ def test_a_ledger_takes_more_kinds_of_rounds_than_a_document(monkeypatch: pytest
     most = 300
     monkeypatch.setattr("pyaccount.accountant.ledger.MOST", most)
     monkeypatch.setattr("pyaccount.accountant.accountant.MANY", most // 2)
-    monkeypatch.setattr(alike, "KINDS", 100)
+    monkeypatch.setattr(ledger, "KINDS", 100)
     steps = most + 1
     with pytest.warns(UserWarning, match="kinds of rounds.*certified together") as seen:
         accountant = released(range(steps), steps)
@@ -66,16 +66,16 @@ def test_a_ledger_takes_more_kinds_of_rounds_than_a_document(monkeypatch: pytest
 
 
 def test_fewer_kinds_are_never_more_private(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "KINDS", 3)
+    monkeypatch.setattr(ledger, "KINDS", 3)
     phases = [
         sectioned(dataset_size=1000, expected_batch_size=batch, iterations=2, sampler=kind, multiplier=sigma)
         for kind in ("poisson", "fixed-size")
         for sigma, batch in ((1.01, 100), (1.02, 101), (1.03, 100), (1.04, 999))
     ]
-    found, change = alike.fewer_kinds(phases)
+    found, change = ledger.fewer_kinds(phases)
     assert sum(phase["training"]["iterations"] for phase in found) == 16
     assert 0.0 < change <= 0.5
-    rounded = {bits: [alike._rounded(phase, bits) for phase in phases] for bits in (2, 6, 20)}
+    rounded = {bits: [ledger._rounded(phase, bits) for phase in phases] for bits in (2, 6, 20)}
     for bits, others in rounded.items():
         for phase, other in zip(phases, others, strict=True):
             worst = 1.0 + 2.0 ** (1 - bits)
@@ -100,7 +100,7 @@ def test_rounds_that_return_are_one_phase(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_certified_one_by_one_fits_into_a_document() -> None:
-    assert alike.KINDS <= ledger.MOST < PHASES.maximum
+    assert ledger.KINDS <= ledger.MOST < PHASES.maximum
     accountant = Accountant(adjacency="add-remove", delta=DELTA)
     accountant.step(noise_multiplier=1.5, expected_batch_size=256, dataset_size=60_000)
     (phase,) = accountant.state_dict()["document"]["phases"]
@@ -113,8 +113,8 @@ def test_probabilities_of_single_records_stay_as_they_are() -> None:
     """Only the noise of rounds with a mapping is rounded: its largest probability is a bound already."""
     phase = sectioned(sampling_probability={"max": 0.03}, iterations=1, sampler="poisson", multiplier=1.0)
     phases = [{**phase, "noise": {"multiplier": 1.0 + step / 10_000}} for step in range(3000)]
-    fewer, change = alike.fewer_kinds(phases)
-    assert len(fewer) <= alike.KINDS
+    fewer, change = ledger.fewer_kinds(phases)
+    assert len(fewer) <= ledger.KINDS
     assert change > 0.0
     assert {one["training"]["sampling_probability"]["max"] for one in fewer} == {0.03}
 

@@ -16,7 +16,7 @@ from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount import cli, errors, schemas
-from pyaccount.cli.failures import as_data
+from pyaccount.cli.streams import as_data
 
 EXAMPLE = str(EXAMPLES / "check-a-claim.yaml")
 

@@ -15,7 +15,7 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount.certificate.consistency import content_sha256, inconsistencies
 from pyaccount.composing import joint, joint_document
-from pyaccount.composing.points import proven_points
+from pyaccount.composing.phases import proven_points
 from pyaccount.document.resting import rests_on
 
 GOLDEN = ROOT / "tests" / "golden" / "certificates" / "v1"

@@ -23,8 +23,7 @@ from snapshots import Run, Snapshot
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.document.document import Document
-from pyaccount.draft.draft import completed, drafted
-from pyaccount.draft.interview import default, offered
+from pyaccount.draft.interview import completed, default, drafted, offered
 from pyaccount.draft.questions import QUESTIONS, DraftQuestion, meanings
 from pyaccount.draft.writing import OPTIONAL, draft_text
 from pyaccount.files import write_atomically

@@ -32,7 +32,7 @@ LISTED = {
         ('    "coin-flips": coin_flips.CoinFlipsPlan,\n', '    "none": '),
     ),
     "training": (
-        ("    coin_flips,\n", "    cyclic_poisson,\n"),
+        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.attribution "),
         ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),
     ),
 }

@@ -17,7 +17,7 @@ from pyaccount.errors import CertificateError, DocumentError, Problem, printable
 from pyaccount.gate.check import check
 from pyaccount.pages.legible import legible
 from pyaccount.pages.page import Code, PageSection
-from pyaccount.store.listing import RunList, RunRecord
+from pyaccount.store.running import RunList, RunRecord
 
 #: A text that clears a terminal, writes in red, overwrites the line, forges another one, and reverses the text direction.
 HOSTILE = "\x1b[2J\x1b[31m\rok\nok\u2028ok\x85\u202eevil\u2066\u200b\x9b1A\x07\x00\ufeff$x^$[/b]|"

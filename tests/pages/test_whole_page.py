@@ -28,7 +28,7 @@ from pyaccount.pages.page import (
 )
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import down, rounded_nearest, shortest, up
-from pyaccount.store.listing import RunList
+from pyaccount.store.running import RunList
 
 NAMES = [*(path.stem for path in sorted((CERTIFICATES / "v1").glob("*.json"))), *MORE]
 

@@ -21,9 +21,8 @@ from snapshots import Run, Snapshot
 import pyaccount
 from pyaccount import cli
 from pyaccount.document.notes import notes
-from pyaccount.draft.draft import completed
-from pyaccount.draft.draft import drafted as drafted_text
-from pyaccount.draft.interview import default
+from pyaccount.draft.interview import completed, default
+from pyaccount.draft.interview import drafted as drafted_text
 from pyaccount.draft.questions import Answers, DraftQuestion
 from pyaccount.errors import DocumentError
 from pyaccount.rounding import up

@@ -16,7 +16,7 @@ from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.composing.points import ProvenPoints
+from pyaccount.composing.phases import ProvenPoints
 from pyaccount.plan import compiling  # noqa: F401 - the plan is imported before its modules
 from pyaccount.plan.mechanisms import groups_of_stated
 from pyaccount.plan.mechanisms.groups_of_stated import ProfileOfSteps, profile_of_steps

@@ -13,7 +13,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.running.asynchronous import in_thread
+from pyaccount.running.executor import in_thread
 
 
 def test_many_at_once_give_what_each_gives_alone() -> None:

@@ -24,7 +24,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core, cli
-from pyaccount.cli import cluster
+from pyaccount.cli import options
 from pyaccount.errors import ClusterError, LimitError, NumericsError
 from pyaccount.execute.sampling.jobs import WAVE, Bet, BetTable, Job, Local, Proposal
 from pyaccount.running.executor import OnExecutor
@@ -283,7 +283,7 @@ def test_other_things_are_no_executors(other: Any, snapshot: Snapshot) -> None:
 def test_clusters_that_are_not_there(
     where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cluster, "ANSWER", 0.5)
+    monkeypatch.setattr(options, "ANSWER", 0.5)
     (tmp_path / "document.yaml").write_text(yaml.safe_dump(one_step(1.0)), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"tcp://127.0.0.1:{listening.getsockname()[1]}" if where == "silent" else where
@@ -293,10 +293,10 @@ def test_clusters_that_are_not_there(
 
 @pytest.mark.parametrize("text", ["{}", "xx", '{"address": 3}', "[]", '{"address": "tcp://127.0.0.1:9"}'])
 def test_files_that_name_no_scheduler(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "ANSWER", 0.5)
+    monkeypatch.setattr(options, "ANSWER", 0.5)
     (tmp_path / "scheduler.json").write_text(text, encoding="utf-8")
     where = str(tmp_path / "scheduler.json")
-    with pytest.raises(ClusterError, match="no scheduler of Dask answers"), cluster.executor_at(where):
+    with pytest.raises(ClusterError, match="no scheduler of Dask answers"), options.executor_at(where):
         pass
 
 

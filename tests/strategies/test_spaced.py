@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy import optimize  # type: ignore[import-untyped]
 
 from pyaccount.strategies.measure import Workload
-from pyaccount.strategies.spaced import optimal_spaced
-from pyaccount.strategies.toeplitz import optimal_toeplitz
+from pyaccount.strategies.toeplitz import optimal_spaced, optimal_toeplitz
 
 Array = NDArray[np.float64]
 

@@ -26,8 +26,7 @@ from pyaccount import cli
 from pyaccount.errors import DocumentError, DomainError, MissingExtraError, NumericsError
 from pyaccount.running import Plan
 from pyaccount.schemas import SCHEMAS
-from pyaccount.sweeping.run import SweepOptions
-from pyaccount.sweeping.run import sweep as run_cells
+from pyaccount.sweeping.run import SweepOptions, certified_cells
 from pyaccount.sweeping.table import Sweep
 
 VARY = {"noise.multiplier": [1, 2, 4], "privacy.epsilon": [0.5, 1]}
@@ -171,7 +170,7 @@ def test_what_stops_one_thread_stops_them_all(monkeypatch: pytest.MonkeyPatch) -
 
     wrong_first = load_grid(gaussians(vary={"noise.multiplier": [0, 1, 2, 4, 8, 16]}))
     with pytest.raises(ImpatientError):
-        run_cells(wrong_first, SweepOptions(threads=2, report=report))
+        certified_cells(wrong_first, SweepOptions(threads=2, report=report))
     assert len(begun) <= 2
 
 

@@ -20,7 +20,7 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, proposed, strategy, workload_error
 from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.strategies.spaced import optimal_spaced
+from pyaccount.strategies.toeplitz import optimal_spaced
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
