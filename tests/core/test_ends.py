@@ -8,6 +8,7 @@ import mpmath
 import pytest
 
 from pyaccount import _core
+from pyaccount.profiles import PoissonProfile
 
 
 def epsilon_of(
@@ -83,3 +84,14 @@ def test_no_answer_is_infinite_or_not_a_number(
     for answer in answers:
         assert 0.0 <= answer.lower <= answer.upper < math.inf
         assert all(math.isfinite(value) for value in answer.budget.values())
+
+
+@pytest.mark.parametrize("delta", [0.31105, 0.311, 0.3105])
+def test_epsilon_just_below_delta_at_zero_takes_no_fine_lattice(delta: float) -> None:
+    """Where ε is near zero it need not be known to a fraction of itself: only about as well as δ is."""
+    profile = PoissonProfile(1, 0.02, 1.0, two_sided=False, reverse=False).build()
+    found = epsilon_of(profile, delta, count=1000, tolerance=1e-4)
+    assert found.within_tolerance
+    assert delta_of(profile, found.upper, 1000).lower <= delta <= delta_of(profile, found.lower, 1000).upper
+    # On a lattice that resolves this ε it was more than 2³⁰ cells, and no interval of this width came out.
+    assert found.work < 1 << 23

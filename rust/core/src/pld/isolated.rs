@@ -10,7 +10,7 @@ use crate::pld::cumulant::Groups;
 use crate::pld::from_upper::{FromUpper, Splits};
 use crate::pld::masses::Masses;
 use crate::pld::mesh::Mesh;
-use crate::pld::question::{wanted, Search, SMALLEST_EPSILON};
+use crate::pld::question::{scale, wanted, Search};
 use crate::pld::readoff::Readoff;
 use crate::special::real;
 
@@ -111,7 +111,7 @@ impl Search<'_> {
     pub(super) fn split_bound<'b>(&self, splits: &'b Splits, law: &'b Readoff, high: f64) -> Option<FromUpper<'b>> {
         let (epsilon, width) = match self.query {
             Query::Delta(epsilon) => (epsilon, self.tolerance),
-            Query::Epsilon(_) => (high, self.tolerance * high.max(SMALLEST_EPSILON)),
+            Query::Epsilon(delta) => (high, self.tolerance * scale(high, delta)),
         };
         splits.bound(law, epsilon, UNNOTICED * width)
     }

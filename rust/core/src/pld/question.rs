@@ -19,7 +19,9 @@ use crate::special::real;
 pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
 
 /// An ε below this is treated as zero: no interval need be narrower than the tolerance times this.
-pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
+const SMALLEST_EPSILON: f64 = 1e-6;
+/// Nor need an interval for ε be narrower than one across which δ hardly changes: by this many tolerances of itself.
+const HARDLY: f64 = 0.1;
 /// At first, rounds are followed as far as matters for this δ.
 const ORDINARY_DELTA: f64 = 1e-20;
 /// Rounds are followed this many nats of δ further than an estimate of it, since a saddle-point estimate may have an
@@ -39,8 +41,15 @@ pub(super) fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
     tolerance
         * match query {
             Query::Delta(_) => answer.upper,
-            Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
+            Query::Epsilon(delta) => scale(answer.upper, delta),
         }
+}
+
+/// Returns the number in units of which this ε is to be found at this δ: itself, unless it is near zero.
+///
+/// −dδ/dε = P(L > ε) − δ ≤ 1 for the loss L, so that δ changes by at most the width of an interval for ε.
+pub(super) fn scale(epsilon: f64, delta: f64) -> f64 {
+    epsilon.max(SMALLEST_EPSILON).max(HARDLY * delta)
 }
 
 /// Returns whether this is a δ below the smallest one that is resolved.

@@ -15,7 +15,7 @@ use crate::pld::largest::ends;
 use crate::pld::masses::Masses;
 use crate::pld::mesh::{Mesh, Node, Side};
 use crate::pld::offset::LatticeOrigin;
-use crate::pld::question::{judged, Search, Seen, Sketch, SMALLEST_EPSILON};
+use crate::pld::question::{judged, scale, Search, Seen, Sketch};
 use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid, COSTLY};
 use crate::run::Run;
@@ -151,7 +151,7 @@ impl Search<'_> {
     /// Returns how wide the answer may be in ε: d ln δ/dε is about −λ near the saddle point.
     fn width(&self, center: f64, saddle: f64) -> f64 {
         match self.query {
-            Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
+            Query::Epsilon(delta) => self.tolerance * scale(center, delta),
             Query::Delta(_) => self.tolerance / saddle.max(1.0),
         }
     }
@@ -291,7 +291,7 @@ impl Search<'_> {
         let standing = if saddle == 0.0 { ((goal.epsilon - at.mean) / deviation).min(0.0) } else { 0.0 };
         let hazard = saddle + (-0.5 * standing * standing).exp() / deviation;
         let width = match self.query {
-            Query::Epsilon(_) => self.tolerance * goal.epsilon.max(SMALLEST_EPSILON),
+            Query::Epsilon(delta) => self.tolerance * scale(goal.epsilon, delta),
             Query::Delta(_) => (self.tolerance / hazard).min(0.25 * deviation),
         } / effort;
         let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);

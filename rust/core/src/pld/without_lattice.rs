@@ -7,7 +7,7 @@ use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALL
 use crate::pld::cells::{Care, Place};
 use crate::pld::doubling::Law;
 use crate::pld::mesh::{exact_spacing, Mesh, Side};
-use crate::pld::question::{Search, Seen, SMALLEST_EPSILON};
+use crate::pld::question::{scale, Search, Seen};
 use crate::special::real;
 
 /// The smallest relative width that doubling can attain.
@@ -67,7 +67,7 @@ impl Search<'_> {
         let (mut tolerance, mut previous, mut highest) = (ROUGH.max(finest), f64::INFINITY, f64::INFINITY);
         for pass in 0..PASSES {
             let width = match self.query {
-                Query::Epsilon(_) => tolerance * place.epsilon.max(SMALLEST_EPSILON),
+                Query::Epsilon(delta) => tolerance * scale(place.epsilon, delta),
                 Query::Delta(_) => tolerance / place.hazard,
             };
             let cells = (LEAST_CELLS << pass, (FIRST_CELLS << pass).min(MOST_CELLS));
