@@ -4,11 +4,11 @@ Names of fields never change. Annotations are not strings in this module, becaus
 reads a certificate milliseconds.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import Finite, NonNegative, Probability, Record
+from pyaccount.certificate.record import Finite, NonNegative, Probability, Record, Role, Words
 
 
 class Composition(Record):
@@ -23,9 +23,9 @@ class Composition(Record):
         "of two data sets. Of `upper`, only the upper end bounds the mechanism; of `concrete-pair` and `lower`, "
         "only the lower end does."
     )
-    question: str = Field(description="What was computed, e.g. ε at a δ.")
-    lower: NonNegative = Field(description="Lower bound on the answer.")
-    upper: NonNegative = Field(description="Upper bound on the answer.")
+    question: Words = Field(description="What was computed, e.g. ε at a δ.")
+    lower: Annotated[NonNegative, Role.INTERVAL] = Field(description="Lower bound on the answer.")
+    upper: Annotated[NonNegative, Role.INTERVAL] = Field(description="Upper bound on the answer.")
     spacing: NonNegative = Field(description="The spacing of the lattice in nats; 0 if no lattice was needed.")
     profile_evaluations: int = Field(description="The number of values of the rounds' profiles that were computed.")
     transform_length: int = Field(description="The number of points of the Fourier transform; 0 if there was none.")
@@ -35,7 +35,7 @@ class Composition(Record):
 class BudgetLine(Record):
     """One source of error in the upper bound of the guarantee, in units of δ unless stated otherwise."""
 
-    source: str = Field(description="The source of the error in words.")
+    source: Words = Field(description="The source of the error in words.")
     direction: Literal["remove", "add", "both", "replace"] = Field(
         description="The direction in which it occurs, or both."
     )
@@ -241,7 +241,7 @@ class SamplingRecord(Record):
         description="document: the seed is stated in the document, and was fixed before any result was known. "
         "system: it is from the entropy of the operating system."
     )
-    samples: int = Field(description="The number of all samples, including those of the pilot.")
+    samples: Annotated[int, Role.DRAWN] = Field(description="The number of all samples, including those of the pilot.")
     shard_size: int = Field(description="The number of samples for each stream of random numbers.")
     test_probability: Probability = Field(
         description="Upper bound on the probability that one fixed-sequence test accepts a false claim."
@@ -259,8 +259,8 @@ class SamplingRecord(Record):
         "tested guarantee bounds the profile too. It is wrong only if its own samples or the tests err. Null "
         "for deterministic guarantees.",
     )
-    tests: list[TestRecord] = Field(description="Every test that was run.")
-    composed_curve: ComposedCurveRecord | None = Field(
+    tests: Annotated[list[TestRecord], Role.DRAWN] = Field(description="Every test that was run.")
+    composed_curve: Annotated[ComposedCurveRecord | None, Role.EFFORT] = Field(
         description="The composed profile. Null if no phases are composed with the sampled ones."
     )
     moment: MomentRecord | None = Field(
@@ -366,12 +366,14 @@ class EvidenceRecord(Record):
 
     engine: str = Field(description="The engine that computed the numbers.")
     tolerance: Finite = Field(description="The relative width of the interval that was asked for.")
-    within_tolerance: bool = Field(
+    within_tolerance: Annotated[bool, Role.DRAWN] = Field(
         description="Whether every composition met the tolerance. The interval is proven in either case."
     )
-    compositions: list[Composition] = Field(description="Every composition that the guarantee is based on.")
+    compositions: Annotated[list[Composition], Role.EFFORT] = Field(
+        description="Every composition that the guarantee is based on."
+    )
     sampling: SamplingRecord | None = Field(description="What was sampled; null if nothing was.")
-    considered: list[ConsideredRecord] = Field(
+    considered: Annotated[list[ConsideredRecord], Role.CHOICE] = Field(
         description="The candidates of every choice; empty if there was no choice."
     )
     searched: SearchedRecord | None = Field(
@@ -382,9 +384,11 @@ class EvidenceRecord(Record):
         description="How nearly alike rounds of a long schedule were composed in groups. Null if each kind of round was "
         "composed separately.",
     )
-    profile_work: ProfileWorkRecord | None = Field(
+    profile_work: Annotated[ProfileWorkRecord | None, Role.EFFORT] = Field(
         default=None,
         description="The work of the profile and of the curves, if some of their bounds are wider than usual because no more "
         "work was allowed. These bounds are proven all the same, and the guarantee is not affected. Null otherwise.",
     )
-    error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")
+    error_budget: Annotated[list[BudgetLine], Role.EFFORT] = Field(
+        description="Every source of error in the upper bound, one per line."
+    )

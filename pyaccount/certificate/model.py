@@ -7,12 +7,29 @@ Annotations are not strings in this module, because compiling them would cost ev
 milliseconds.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.evidence import EvidenceRecord
-from pyaccount.certificate.record import Finite, NonNegative, Probability, Record
+from pyaccount.certificate.record import (
+    NATS,
+    PROBABILITY,
+    DeltaLower,
+    DeltaUpper,
+    EpsilonLower,
+    EpsilonUpper,
+    Finite,
+    LeftOut,
+    Lower,
+    NonNegative,
+    Point,
+    Probability,
+    Record,
+    Role,
+    Upper,
+    Words,
+)
 from pyaccount.document.ranges import COUNT, ITERATIONS
 
 
@@ -24,10 +41,10 @@ class Guarantee(Record):
         "probability is included in delta, for a run that takes place only because the test passed. confidence: "
         "true with probability at least 1 − failure_probability over the random numbers of the accountant."
     )
-    epsilon: NonNegative = Field(description="Upper bound on ε at this delta, in nats.")
-    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds at this delta.")
-    delta: Probability = Field(description="Upper bound on δ at this epsilon.")
-    delta_lower: Probability = Field(description="Lower bound: no smaller δ holds at this epsilon.")
+    epsilon: EpsilonUpper = Field(description="Upper bound on ε at this delta, in nats.")
+    epsilon_lower: EpsilonLower = Field(description="Lower bound: no smaller ε holds at this delta.")
+    delta: DeltaUpper = Field(description="Upper bound on δ at this epsilon.")
+    delta_lower: DeltaLower = Field(description="Lower bound: no smaller δ holds at this epsilon.")
     failure_probability: Probability = Field(
         description="The probability, over the random numbers of the accountant, that epsilon and delta do not hold. "
         "It is 0 for a proof, and for a verified guarantee, where it is included in delta. If the document states guarantees "
@@ -40,8 +57,8 @@ class Solved(Record):
     """The blank and its computed value."""
 
     path: str = Field(description="The path of `solve` in the document.")
-    value: Finite | int = Field(description="The computed value: the claim holds with it.")
-    fails_at: Finite | int | None = Field(
+    value: Annotated[Finite | int, Role.SOLVED] = Field(description="The computed value: the claim holds with it.")
+    fails_at: Annotated[Finite | int | None, Role.SOLVED] = Field(
         description="A value next to the computed one at which the bound does not meet the claim. If the blank is ε "
         "or δ: the lower end of its interval; no value below it holds, and it may be far below the computed "
         "value. Null if no such value is known."
@@ -66,18 +83,24 @@ class ProfilePoint(Record):
     1 − this probability. If the document states guarantees from samples, all points hold unless one of these guarantees is false.
     """
 
-    epsilon: NonNegative = Field(description="The ε of the point, which was chosen, in nats.")
-    delta: Probability = Field(description="Upper bound on δ at this epsilon.")
-    delta_lower: Probability = Field(description="Lower bound: no smaller δ holds at this epsilon.")
-    delta_estimate: Probability | None = Field(description="An estimate of δ; not a bound.")
-    standard_error: NonNegative | None = Field(description="The standard error of the estimate.")
+    epsilon: Point = Field(description="The ε of the point, which was chosen, in nats.")
+    delta: DeltaUpper = Field(description="Upper bound on δ at this epsilon.")
+    delta_lower: DeltaLower = Field(description="Lower bound: no smaller δ holds at this epsilon.")
+    delta_estimate: Annotated[Probability | None, Role.ESTIMATE, PROBABILITY] = Field(
+        description="An estimate of δ; not a bound."
+    )
+    standard_error: Annotated[NonNegative | None, Role.DRAWN, PROBABILITY] = Field(
+        description="The standard error of the estimate."
+    )
 
 
 class CurveRecord(Record):
     """Further points of the profile in one direction, as two lists of the same length."""
 
-    epsilon: list[NonNegative] = Field(description="The ε of the points, which were chosen, in ascending order.")
-    delta: list[Probability] = Field(
+    epsilon: Annotated[list[NonNegative], Role.POINT, NATS] = Field(
+        description="The ε of the points, which were chosen, in ascending order."
+    )
+    delta: Annotated[list[Probability], Role.UPPER, PROBABILITY] = Field(
         description="Upper bounds on δ in this direction, one for each point. They never increase."
     )
 
@@ -87,16 +110,18 @@ class DirectionResult(Record):
     compared to the outcomes without them (under replace-one: with the replacements). add: the other way round.
     """
 
-    epsilon: NonNegative = Field(description="Upper bound on ε in this direction, at the delta of the guarantee.")
-    epsilon_lower: NonNegative = Field(
+    epsilon: EpsilonUpper = Field(description="Upper bound on ε in this direction, at the delta of the guarantee.")
+    epsilon_lower: EpsilonLower = Field(
         description="Lower bound: no smaller ε holds in this direction, at the delta of the guarantee."
     )
-    delta: Probability = Field(description="Upper bound on δ in this direction, at the epsilon of the guarantee.")
-    delta_lower: Probability = Field(
+    delta: DeltaUpper = Field(description="Upper bound on δ in this direction, at the epsilon of the guarantee.")
+    delta_lower: DeltaLower = Field(
         description="Lower bound: no smaller δ holds in this direction, at the epsilon of the guarantee."
     )
-    profile: list[ProfilePoint] = Field(description="The privacy profile in this direction.")
-    curve: CurveRecord | None = Field(
+    profile: Annotated[list[ProfilePoint], LeftOut("profile")] = Field(
+        description="The privacy profile in this direction."
+    )
+    curve: Annotated[CurveRecord | None, LeftOut("curve")] = Field(
         description="Further points between those of the profile, close enough for a picture. Null if the profile "
         "was sampled, or has no points.",
     )
@@ -140,13 +165,13 @@ class MatrixRecord(Record):
         description="The factor by which the matrix of the document was multiplied to give it this largest column "
         "norm; 1 if `normalize` is false. Null for the identity.",
     )
-    coefficients: list[Finite] | None = Field(
+    coefficients: Annotated[list[Finite] | None, Role.COLUMN] = Field(
         description="The first column of a Toeplitz C, from the diagonal down, normalised. Coefficients that are not "
         "listed are 0. Null for the identity, for a BLT (it follows from its buffers, times `normalization`), "
         "for a matrix from a file, for long inverses of banded matrices (it follows from their "
         "`inverse_coefficients`).",
     )
-    inverse_coefficients: list[Finite] | None = Field(
+    inverse_coefficients: Annotated[list[Finite] | None, Role.COLUMN] = Field(
         description="The first column of C⁻¹, from the diagonal down, for the kind of matrix that is given by it. "
         "Coefficients that are not listed are 0. Normalised: the coefficients of the document divided by "
         "`normalization`.",
@@ -316,13 +341,13 @@ class ReductionRecord(Record):
     """One theorem that was used."""
 
     path: str = Field(description="The path of the part of the document to which the theorem is applied.")
-    subject: str = Field(description="This part of the document in words.")
-    theorem: str = Field(description="The theorem that was used.")
-    source: str = Field(description="Where the theorem is proven.")
-    pair: str = Field(description="The dominating pair of one round, or of the whole run.")
-    rounds: str = Field(description="The number of such rounds that are composed.")
+    subject: Words = Field(description="This part of the document in words.")
+    theorem: Words = Field(description="The theorem that was used.")
+    source: Words = Field(description="Where the theorem is proven.")
+    pair: Words = Field(description="The dominating pair of one round, or of the whole run.")
+    rounds: Words = Field(description="The number of such rounds that are composed.")
     tight: bool = Field(description="Whether some data sets and gradients attain the bound exactly.")
-    remark: str | None = Field(
+    remark: Words | None = Field(
         description="What the bound gives up if it is not tight, or another remark; null if there is none."
     )
     lower_end: str | None = Field(
@@ -352,21 +377,21 @@ class RiskRecord(Record):
         description="For a Gaussian budget that is met: no attack whose two error rates are both at least this does "
         "better than it would against N(budget, 1) and N(0, 1). Rounded up.",
     )
-    value: NonNegative | None = Field(
+    value: Upper | None = Field(
         description="Upper bound on the measure, whether the attacker tests for presence or for absence. The budget "
         "is met if it is at most the limit. Null if no bound was found. For a sampled mechanism it follows from "
         "the guarantee, and is wrong with the same probability."
     )
-    value_lower: NonNegative = Field(
+    value_lower: Lower = Field(
         description="Lower bound on the measure. For a sampled mechanism it follows from the lower bounds of the "
         "directions."
     )
-    epsilon: NonNegative | None = Field(
+    epsilon: EpsilonUpper | None = Field(
         description="Upper bound on ε at delta; null if none was found. For a sampled mechanism it is wrong with the "
         "profile_failure_probability of the evidence, if the evidence states one, and otherwise with its "
         "pointwise_failure_probability. The same is true of epsilon_lower."
     )
-    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds at delta.")
+    epsilon_lower: EpsilonLower = Field(description="Lower bound: no smaller ε holds at delta.")
     delta: Probability = Field(
         description="The δ at which ε is reported: report_delta of the document, or its default."
     )
@@ -375,7 +400,7 @@ class RiskRecord(Record):
 class Contrast(Record):
     """The same training run, analysed in another way for comparison."""
 
-    description: str = Field(description="The other way in words.")
+    description: Words = Field(description="The other way in words.")
     epsilon: NonNegative | None = Field(
         description="Upper bound on ε; null if no ε holds at this delta, or none could be computed."
     )
@@ -389,8 +414,8 @@ class KindOfRecord(Record):
         description="The kind in words: the part, or the stratum, that the record is in; for groups and for records that are "
         "replaced, where the records are."
     )
-    epsilon: NonNegative = Field(description="Upper bound on ε for records of this kind.")
-    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds for records of this kind.")
+    epsilon: EpsilonUpper = Field(description="Upper bound on ε for records of this kind.")
+    epsilon_lower: EpsilonLower = Field(description="Lower bound: no smaller ε holds for records of this kind.")
 
 
 class ComposedRecord(Record):
@@ -411,10 +436,10 @@ class CertificateModel(Record):
     pyaccount: Literal[1] = Field(description="The version of the certificate format.")
     kind: Literal["certificate"] = Field(description="The kind of this file: a certificate.")
     name: str = Field(description="The name of the mechanism, from the document.")
-    statement: str = Field(description="The guarantee in one English sentence.")
+    statement: Annotated[str, Role.SENTENCE] = Field(description="The guarantee in one English sentence.")
     holds: bool = Field(description="Whether the claim of the document is certified.")
     guarantee: Guarantee = Field(description="The guarantee.")
-    records: list[KindOfRecord] | None = Field(
+    records: Annotated[list[KindOfRecord] | None, LeftOut("records")] = Field(
         description="The guarantee for each kind of record, if the document says that records differ, as those of disjoint parts "
         "and of strata do. The guarantee of the certificate holds for all of them. Null if all records are of one kind.",
     )
@@ -430,24 +455,28 @@ class CertificateModel(Record):
     solved: Solved | None = Field(description="The computed value of the blank; null for a claim.")
     privacy: PrivacyUnit = Field(description="What is protected, and against which change.")
     noise_multiplier: Finite | None = Field(description="σ if all phases have the same; otherwise null, see phases.")
-    noise_convention: str = Field(description="The unit of σ, in words.")
+    noise_convention: Words = Field(description="The unit of σ, in words.")
     phases: list[PhaseRecord] = Field(description="The mechanisms of the document.")
     directions: Directions = Field(description="Both directions. The larger of the two is the guarantee.")
-    profile: list[ProfilePoint] = Field(description="The privacy profile: bounds on δ at several ε.")
-    utility: Utility | None = Field(
+    profile: Annotated[list[ProfilePoint], LeftOut("profile")] = Field(
+        description="The privacy profile: bounds on δ at several ε."
+    )
+    utility: Annotated[Utility | None, Role.MACHINE] = Field(
         description="The error of the noisy sums, for a single phase that is run once; otherwise null."
     )
     assumptions: list[str] = Field(description="What must be true of the training run.")
     reductions: list[ReductionRecord] = Field(description="The theorems that were used, one for each mechanism.")
     evidence: EvidenceRecord = Field(description="How the numbers were computed.")
-    unamplified: Contrast = Field(
+    unamplified: Annotated[Contrast, Role.CONTRAST] = Field(
         description="The same run if it were not secret who takes part in which round; its description states what "
         "exactly is assumed."
     )
-    group_lemma: Contrast | None = Field(
+    group_lemma: Annotated[Contrast | None, Role.LEMMA, LeftOut("group lemma")] = Field(
         description='What the generic lemma for groups gives ("black box"); null for single records.'
     )
-    not_computed: list[Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]] = Field(
+    not_computed: Annotated[
+        list[Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]], Role.STAMP
+    ] = Field(
         description="What was left out because the time limit ended after the guarantee was known. search: the rest "
         "of the search for a smaller value; lower ends: the lower bounds, which are then 0; profile: the "
         "profile, which is then empty; curve: the curve; group lemma: the comparison with the group lemma; "
@@ -460,9 +489,11 @@ class CertificateModel(Record):
         "defaults are written out. The independent checker reads nothing else. Null if the mechanism has no normal form."
     )
     mechanism_sha256: str | None = Field(description="The SHA-256 of the normal form; null without one.")
-    versions: dict[str, str] = Field(description="The versions that computed it: of pyaccount, of its core, of Python.")
-    created: str = Field(description="When the certificate was made: UTC, ISO 8601.")
-    content_sha256: str = Field(
+    versions: Annotated[dict[str, str], Role.STAMP] = Field(
+        description="The versions that computed it: of pyaccount, of its core, of Python."
+    )
+    created: Annotated[str, Role.STAMP] = Field(description="When the certificate was made: UTC, ISO 8601.")
+    content_sha256: Annotated[str, Role.STAMP] = Field(
         description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty. With it "
         "`pyaccount check` detects any change. It does not protect against forgery.",
     )

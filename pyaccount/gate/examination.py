@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyaccount.certificate.consistency import Inconsistency, inconsistencies
 from pyaccount.certificate.provenance import versions
@@ -19,6 +19,7 @@ from pyaccount.reading.nodes import Place, Table, from_value
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.record import Record
     from pyaccount.reading.sources import Folders
 
 #: The versions on which digits depend.
@@ -30,7 +31,7 @@ class Examination:
     """The findings of an examination of the certificate itself, and the notes for its verdict."""
 
     read: Read
-    name: str
+    data: CertificateModel | AmplificationData
     inconsistencies: list[Inconsistency]
     made_by: dict[str, str]
     notes: list[str] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Examination:
     @classmethod
     def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
         """Examine a certificate as it was read: find contradictions."""
-        return cls(read, data.name, inconsistencies(data), dict(data.versions))
+        return cls(read, data, inconsistencies(data), dict(data.versions))
 
     @property
     def same_version(self) -> bool:
@@ -82,13 +83,11 @@ class Examination:
             for name in _COMPUTED_BY
             if self.made_by.get(name) != here[name]
         ]
-        return self.verdict(None, Terms("digits", 0.0, same_version=False), differing)
+        return self.verdict(None, Terms(same_version=False), differing)
 
-    def verdict(self, fresh: dict[str, Any] | None, terms: Terms, more: list[Difference]) -> Verification:
+    def verdict(self, fresh: Record | None, terms: Terms, more: list[Difference]) -> Verification:
         """Return the verdict, given the recomputed certificate; without one (`None`) the certificate does not agree."""
-        if fresh is not None:
-            fresh = _as_far(fresh, self.read.raw)
-        differing = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
+        differing = [*more, *([] if fresh is None else differences(self.data, fresh, terms))]
         # An allowed difference is left out if its field is inconsistent, because it would be shown as agreeing.
         wrong = {inconsistency.path for inconsistency in self.inconsistencies}
         differing = [one for one in differing if not (one.agrees and one.path in wrong)]
@@ -96,18 +95,14 @@ class Examination:
         if not self.same_version:
             made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)
             here = ", ".join(f"{name} {versions()[name]}" for name in _COMPUTED_BY)
-            promise = {
-                "digits": "digits may differ within the stated precision",
-                "bits": "",
-                "bounds": "equal bits are not promised, so the statement was retested",
-            }
-            done = promise[terms.mode] if fresh is not None else "nothing was compared"
+            done = "digits may differ within the stated precision"
+            if terms.sampled:
+                done = "equal bits are not promised, so the statement was retested"
+            done = done if fresh is not None else "nothing was compared"
             # The file itself states which version made it; with --same-version only this one is accepted.
             notes.append(f"made by {made}, as the certificate says; recomputed by {here}: {done}")
         if terms.seed is not None:
             notes.append(f"compared with samples of the seed {terms.seed}, not of the recorded one")
-        if terms.filled:
-            notes.append("the certificate's own value of the blank was filled in, and the claim was checked with it")
         notes += self.notes
         return Verification(
             pyaccount=1,
@@ -115,7 +110,7 @@ class Examination:
             file=self.read.file,
             sha256=self.read.sha256,
             certificate_kind=self.read.kind,
-            name=self.name,
+            name=self.data.name,
             agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in differing),
             identical=fresh is not None and not self.inconsistencies and not differing,
             compared=terms.mode,
@@ -127,25 +122,3 @@ class Examination:
             differences=tuple(differing),
             notes=tuple(notes),
         )
-
-
-def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
-    """Return the recomputed certificate without what a time limit left out of the other one."""
-    missing = stated.get("not_computed") or []
-    if not missing:
-        return fresh
-    cut = {**fresh, "not_computed": missing}
-    nothing: dict[str, Any] = {"profile": [], "curve": None}
-    left = {key: value for key, value in nothing.items() if key in missing}
-    cut["directions"] = {side: {**numbers, **left} for side, numbers in fresh["directions"].items()}
-    if "profile" in missing:
-        cut["profile"] = []
-    wider, recomputed = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
-    if wider is not None and recomputed is not None and wider > recomputed:
-        # With a time limit the contrast may be a looser bound, which is still valid.
-        cut["unamplified"] = {**fresh["unamplified"], "epsilon": wider}
-    if "group lemma" in missing:
-        cut["group_lemma"] = None
-    if "records" in missing:
-        cut["records"] = None
-    return cut

@@ -17,9 +17,8 @@ from pyaccount.pages.readable import Readable
 MOST_SHOWN = 40
 
 _COMPARED: dict[Mode, str] = {
-    "digits": "composed: stated bounds may be looser than the recomputed ones by the stated tolerance, but not stronger",
-    "bits": "sampled with the recorded seed: every bit is compared",
-    "bounds": "sampled: the stated bounds are compared with other samples",
+    "equal": "with its recomputation: composed bounds may be looser by the stated tolerance, sampled numbers have equal bits",
+    "proven": "with a new proof of its claim, at its own values: stated bounds may be looser, but not stronger",
 }
 
 

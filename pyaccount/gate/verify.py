@@ -94,7 +94,7 @@ def _recompute(found: Read, how: How) -> Verification:
         return examination.another_version()
     document = examination.document()
     if not isinstance(document, Document):
-        return examination.verdict(None, Terms("digits", 0.0, examination.same_version), [])
+        return examination.verdict(None, Terms(same_version=examination.same_version), [])
     try:
         with how.options.begun(document) as options:
             return Recomputation(examination, data, document, options, _drawn(how.seed)).verdict()
@@ -107,7 +107,7 @@ def _recompute(found: Read, how: How) -> Verification:
             raise DocumentError(
                 replace(one, message=one.message + hint) if one.slug == "matrix-file" else one for one in error.problems
             ) from error
-        return examination.verdict(None, Terms("digits", 0.0, examination.same_version), _problems(error))
+        return examination.verdict(None, Terms(same_version=examination.same_version), _problems(error))
 
 
 def _drawn(seed: int | Literal["new"] | None) -> int | None:
@@ -133,7 +133,7 @@ def _amplification(found: Read, *, same_version: bool) -> Verification:
     examination = Examination.of(found, data)
     if same_version and not examination.same_version:
         return examination.another_version()
-    terms = Terms("digits", 0.0, examination.same_version)
+    terms = Terms(same_version=examination.same_version)
     document = examination.document()
     if not isinstance(document, Amplification):
         return examination.verdict(None, terms, [])
@@ -141,4 +141,4 @@ def _amplification(found: Read, *, same_version: bool) -> Verification:
         fresh = amplify(document)
     except DocumentError as error:
         return examination.verdict(None, terms, _problems(error))
-    return examination.verdict(fresh.model_dump(mode="json"), terms, [])
+    return examination.verdict(fresh, terms, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from scipy.stats import norm
 
 import pyaccount
 from pyaccount.certificate.brief import brief
+from pyaccount.certificate.record import NATS, Role
 from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.gate.agreement import Place
 from pyaccount.gate.cross_check import ComposedCrossCheck
 from pyaccount.plan import alike
 from pyaccount.plan.rounds import Bounds
@@ -202,11 +205,12 @@ def test_noise_that_is_solved_for_holds_and_its_neighbour_fails_by_all_kinds() -
 def test_what_all_kinds_prove_is_confirmed_and_what_they_refute_is_refuted() -> None:
     plan = pyaccount.compile(schedule())
     instance, truth = plan.at(), truth_to(1e-5)
-    stated = {"guarantee": {"delta": DELTA, "epsilon": truth.upper}}
-    judge = ComposedCrossCheck(stated, plan, instance, Engine(), plan.tolerance)
-    assert judge(("guarantee", "epsilon"), 1.0001 * truth.upper)[0]
-    assert judge(("guarantee", "epsilon_lower"), 0.9999 * truth.lower)[0]
-    for path, value in (("epsilon", 0.9999 * truth.lower), ("epsilon_lower", 1.0001 * truth.upper)):
-        holds, reason = judge(("guarantee", path), value)
-        assert not holds
-        assert reason.startswith("refuted")
+    stated = SimpleNamespace(guarantee=SimpleNamespace(delta=DELTA, epsilon=truth.upper))
+    judge = ComposedCrossCheck(stated, plan, instance, Engine(), plan.tolerance)  # type: ignore[arg-type]
+    upper, lower = (Place(("guarantee", "epsilon"), role, NATS) for role in (Role.UPPER, Role.LOWER))
+    assert judge(upper, 1.0001 * truth.upper).agrees
+    assert judge(lower, 0.9999 * truth.lower).agrees
+    for place, value in ((upper, 0.9999 * truth.lower), (lower, 1.0001 * truth.upper)):
+        outcome = judge(place, value)
+        assert not outcome.agrees
+        assert outcome.reason.startswith("refuted")

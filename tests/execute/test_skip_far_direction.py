@@ -184,7 +184,7 @@ def test_a_harder_test_carries_the_guarantee(
     path = save(tmp_path, certificate)
     assert pyaccount.check(path, max_epsilon=0.5, max_delta=3e-2)
     same = pyaccount.verify(path, threads=1)
-    assert same.compared == "bits"
+    assert same.compared == "equal"
     assert same.identical, same.to_text()
     assert cli.run(["report", str(path), "--format", "text"]) == 0
     assert "One direction was tested with less noise" in " ".join(capsys.readouterr().out.split())
@@ -194,7 +194,7 @@ def test_a_harder_test_carries_the_guarantee(
 @pytest.mark.nightly
 def test_other_samples_agree(certificate: dict[str, Any], tmp_path: Path) -> None:
     other = pyaccount.verify(save(tmp_path, certificate), threads=1, seed=77)
-    assert other.compared == "bounds"
+    assert other.compared == "proven"
     assert other.agrees, other.to_text()
 
 

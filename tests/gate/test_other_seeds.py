@@ -39,7 +39,7 @@ def test_honest_certificates_hold_against_other_samples(document: dict[str, Any]
     certificate = json.loads(pyaccount.certify(document).to_json())
     found = pyaccount.verify(save(tmp_path, certificate), seed=20261122)
     assert found.agrees, found.to_text()
-    assert (found.compared, found.seed) == ("bounds", 20261122)
+    assert (found.compared, found.seed) == ("proven", 20261122)
     assert "compared with samples of the seed 20261122" in found.to_text()
     # The samples are others indeed, and nothing else is.
     assert "profile[0].delta_estimate" in agreeing(found)
@@ -75,14 +75,14 @@ def test_a_new_seed_is_another_one_each_time_and_can_be_repeated(verified: dict[
 @pytest.mark.usefixtures("drawn_once")
 def test_the_recorded_seed_gives_the_recorded_samples(tmp_path: Path) -> None:
     found = pyaccount.verify(save(tmp_path, VERIFIED), seed=VERIFIED["evidence"]["sampling"]["seed"])
-    assert (found.compared, found.seed, found.identical) == ("bits", None, True)
+    assert (found.compared, found.seed, found.identical) == ("equal", None, True)
 
 
 @pytest.mark.parametrize("name", ["deterministic", "amplification"])
 def test_what_was_not_sampled_needs_no_seed(name: str, tmp_path: Path) -> None:
     found = pyaccount.verify(save(tmp_path, golden(name)), seed="new")
     assert found.agrees
-    assert (found.compared, found.seed) == ("digits", None)
+    assert (found.compared, found.seed) == ("equal", None)
 
 
 @pytest.mark.parametrize("seed", [-1, 1 << 64, 1.0, True, "old"])

@@ -46,7 +46,7 @@ def test_other_versions_promise_no_bits(path: Path, tmp_path: Path) -> None:
     assert "pyaccount 0.0.9" in found.notes[0]
     if path.stem in SAMPLED:
         assert "equal bits are not promised" in found.notes[0]
-        assert found.compared == "bounds"
+        assert found.compared == "proven"
 
 
 def from_other_samples(document: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_other_samples_of_another_version_agree(document: dict[str, Any], tmp_pa
     assert judged.rules[0].passes, judged.rules[0].remark
     found = pyaccount.verify(save(tmp_path, certificate))
     assert found.agrees, found.to_text()
-    assert found.compared == "bounds"
+    assert found.compared == "proven"
     # The samples are others indeed.
     assert "profile[0].delta_estimate" in agreeing(found)
 
