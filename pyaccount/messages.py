@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import Record
 from pyaccount.errors import (
     BudgetError,
     CardError,
@@ -23,6 +22,7 @@ from pyaccount.errors import (
     PyaccountError,
     TableError,
 )
+from pyaccount.records.fields import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,9 +16,9 @@ from pydantic import Field, ValidationError
 
 from pyaccount.accountant.ledger import OpenLedger, extends, reread
 from pyaccount.accountant.planned import Planned
-from pyaccount.certificate.record import Record
 from pyaccount.errors import StateError, path_text, quoted
 from pyaccount.reading.written import sha256_of
+from pyaccount.records.fields import Record
 
 #: The maximum size of a state file in bytes; the state of the largest document is smaller.
 LARGEST_FILE = 1 << 26

@@ -38,10 +38,10 @@ from pyaccount.auditing.report import LEVEL_OF_REVERSED, NOT_SHOWN, REVERSED, Au
 from pyaccount.auditing.scores import Scores, scores_of
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.meaning import failure_probability, trade_off
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.reading import read_certificate
 from pyaccount.document.ranges import SEED
 from pyaccount.errors import DomainError, quoted
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The fewest guesses on each side (unless the caller fixes them), and the most choices that are tested.

@@ -7,6 +7,6 @@ certificate contradicts the rest of it.
 """
 
 from pyaccount.certificate.certificate import Certificate, Interval, Profile
-from pyaccount.certificate.model import CertificateModel
+from pyaccount.records.certificate import CertificateModel
 
 __all__ = ["Certificate", "CertificateModel", "Interval", "Profile"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.amplification_data import AmplificationData, EffectRecord
 from pyaccount.certificate.consistency import CONTENT, content_sha256
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.saving import certificate_text, contradictions, save
@@ -13,6 +12,7 @@ from pyaccount.pages.readable import Readable
 from pyaccount.plan.amplification import compile_amplification
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.records.amplification import AmplificationData, EffectRecord
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:

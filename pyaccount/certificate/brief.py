@@ -11,8 +11,8 @@ from pyaccount.errors import printable
 from pyaccount.pages.page import content_text
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel
 
 _Lines = list[tuple[str, str]]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.arguments import number_of
-from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.certificate.saving import certificate_text, contradictions, save
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.forks import cached_property
 from pyaccount.pages.readable import Readable
 from pyaccount.reading.numerals import spelled_bound
+from pyaccount.records.certificate import CertificateModel, ProfilePoint
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.certificate.model import Solved
     from pyaccount.document.document import Document
     from pyaccount.document.tree import TrainingNode
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.pages.page import Page
     from pyaccount.reading.sources import Folders
+    from pyaccount.records.certificate import Solved
     from pyaccount.risk.tradeoff import TradeOff
 
 

@@ -16,9 +16,9 @@ from pyaccount.plan.schedule_values import values_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import PhaseRecord
     from pyaccount.document.document import Document
     from pyaccount.plan.protection import RunCase
+    from pyaccount.records.certificate import PhaseRecord
 
 
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import LARGEST_FILE
-from pyaccount.certificate.record import NonNegative, Probability, Record
 from pyaccount.reading.sources import Handed
+from pyaccount.records.fields import NonNegative, Probability, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.model import CertificateModel, PhaseRecord
+    from pyaccount.records.certificate import CertificateModel, PhaseRecord
 
 #: Every certificate contains this, and no document does: the `kind` of a document is another one.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')

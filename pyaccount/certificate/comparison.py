@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-from pyaccount.certificate.record import OutputRecord
 from pyaccount.pages.readable import Readable, printed
+from pyaccount.records.fields import OutputRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.evidence import (
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
+from pyaccount.directions import DIRECTIONS
+from pyaccount.document.resting import rests_on
+from pyaccount.errors import path_text
+from pyaccount.execute.long_schedules import narrow
+from pyaccount.records.certificate import CurveRecord, DirectionResult, Directions, Guarantee, ProfilePoint, Solved
+from pyaccount.records.evidence import (
     AlikeRecord,
     BudgetLine,
     Composition,
     EvidenceRecord,
     ProfileWorkRecord,
 )
-from pyaccount.certificate.model import CurveRecord, DirectionResult, Directions, Guarantee, ProfilePoint, Solved
-from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
-from pyaccount.directions import DIRECTIONS
-from pyaccount.document.resting import rests_on
-from pyaccount.errors import path_text
-from pyaccount.execute.long_schedules import narrow
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from pyaccount.errors import printable, quoted
 from pyaccount.reading.written import integral, sha256_of
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.evidence import SamplingRecord, TestRecord
-    from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel, DirectionResult, Guarantee
+    from pyaccount.records.evidence import SamplingRecord, TestRecord
 
 #: The field that contains the hash of all other fields.
 CONTENT = "content_sha256"

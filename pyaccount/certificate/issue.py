@@ -9,21 +9,6 @@ from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
 from pyaccount.certificate.consistency import CONTENT, content_sha256, form_sha256
 from pyaccount.certificate.joint import composed_records, joint_assumptions
-from pyaccount.certificate.model import (
-    BufferRecord,
-    CertificateModel,
-    Contrast,
-    KindOfRecord,
-    MatrixRecord,
-    MechanismRecord,
-    PhaseRecord,
-    PrivacyUnit,
-    ProbabilitiesRecord,
-    ReductionRecord,
-    ReleaseRecord,
-    Utility,
-    WorkloadUtility,
-)
 from pyaccount.certificate.numbers import ordered
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
@@ -43,6 +28,21 @@ from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
+from pyaccount.records.certificate import (
+    BufferRecord,
+    CertificateModel,
+    Contrast,
+    KindOfRecord,
+    MatrixRecord,
+    MechanismRecord,
+    PhaseRecord,
+    PrivacyUnit,
+    ProbabilitiesRecord,
+    ReductionRecord,
+    ReleaseRecord,
+    Utility,
+    WorkloadUtility,
+)
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.certificate.model import RiskRecord
     from pyaccount.certificate.numbers import CertificateNumbers
     from pyaccount.document.document import Document
     from pyaccount.document.own_probabilities import OwnProbabilities
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.protection import Protection
     from pyaccount.plan.theorem import Reduction
+    from pyaccount.records.certificate import RiskRecord
 
 #: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
 #: a file.

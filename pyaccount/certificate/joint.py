@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.model import ComposedRecord
 from pyaccount.document.tree import Parts
+from pyaccount.records.certificate import ComposedRecord
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document

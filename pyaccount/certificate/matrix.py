@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.certificate.model import MatrixRecord, PhaseRecord
+    from pyaccount.records.certificate import MatrixRecord, PhaseRecord
     from pyaccount.strategies.tree import BlockTree
 
 #: The most rows of a matrix that is built as an array: 128 MB as doubles.

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.evidence import ConsideredRecord, SearchedRecord
 from pyaccount.certificate.issue import NO_MATRIX, matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
-from pyaccount.certificate.model import MatrixRecord, WorkloadUtility
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
-from pyaccount.certificate.record import Finite, OutputRecord, Record
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.document.tree import TrainingNode
@@ -23,6 +20,9 @@ from pyaccount.plan.common import number
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.matrices.toeplitz import INDEPENDENT
 from pyaccount.plan.protection import Protection, RunCase
+from pyaccount.records.certificate import MatrixRecord, WorkloadUtility
+from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
+from pyaccount.records.fields import Finite, OutputRecord, Record
 
 if TYPE_CHECKING:
     from pyaccount.document.tree import Node

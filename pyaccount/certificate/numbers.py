@@ -6,16 +6,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.evidence import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.errors import NumericsError
 from pyaccount.plan.matrices.base import has_workload
+from pyaccount.records.evidence import BudgetLine, ConsideredRecord, SearchedRecord
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.evidence import EvidenceRecord
-    from pyaccount.certificate.model import Directions, Guarantee, ProfilePoint, Solved
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.records.certificate import Directions, Guarantee, ProfilePoint, Solved
+    from pyaccount.records.evidence import EvidenceRecord
 
 #: The source of the error budget that is not a contribution to δ.
 RELATIVE = "profile_relative_error"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.model import ReductionRecord
 from pyaccount.certificate.provenance import versions
-from pyaccount.certificate.record import NonNegative, OutputRecord, Record
 from pyaccount.errors import path_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.plan.matrices.base import has_workload
+from pyaccount.records.certificate import ReductionRecord
+from pyaccount.records.fields import NonNegative, OutputRecord, Record
 
 if TYPE_CHECKING:
     from pyaccount.execute import Estimated

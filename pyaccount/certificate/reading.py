@@ -15,7 +15,7 @@ from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.records.certificate import CertificateModel
 
 #: More bytes than the certificate of a document of the largest size has.
 LARGEST_FILE = 1 << 27
@@ -47,7 +47,7 @@ class Read(NamedTuple):
 
     def certificate(self) -> CertificateModel:
         """Return the certificate of a training run. Raises `CertificateError`, also for one of an amplification."""
-        from pyaccount.certificate.model import CertificateModel  # other kinds do not need this model
+        from pyaccount.records.certificate import CertificateModel  # other kinds do not need this model
 
         if self.kind != CERTIFICATE:
             message = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.model import RiskRecord
 from pyaccount.directions import DIRECTIONS
+from pyaccount.records.certificate import RiskRecord
 from pyaccount.risk.budget import Enclosure, attained_at_least
 from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Directions, Guarantee
+    from pyaccount.records.certificate import Directions, Guarantee
     from pyaccount.risk.budget import Budget, Points
 
 

@@ -6,7 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.certificate.evidence import (
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
+from pyaccount.directions import DIRECTIONS
+from pyaccount.errors import path_text
+from pyaccount.records.certificate import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
+from pyaccount.records.evidence import (
     BudgetLine,
     ComponentRecord,
     ComposedCurveRecord,
@@ -19,10 +23,6 @@ from pyaccount.certificate.evidence import (
     SecondMomentRecord,
     TestRecord,
 )
-from pyaccount.certificate.model import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
-from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
-from pyaccount.directions import DIRECTIONS
-from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.consistency import inconsistencies
-from pyaccount.certificate.record import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.forms import FORMS, form_of
 from pyaccount.pages.readable import printed
+from pyaccount.records.fields import Record
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel
 
 
 class ContradictoryCertificate(Record):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.model import ScheduleRecord
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.plan.schedule_values import scale_of, values_of
+from pyaccount.records.certificate import ScheduleRecord
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path

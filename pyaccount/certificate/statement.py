@@ -10,9 +10,9 @@ from pyaccount.rounding import down, shortest, up
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.certificate.evidence import SamplingRecord
-    from pyaccount.certificate.model import Guarantee, PhaseRecord, PrivacyUnit, RiskRecord
     from pyaccount.document.document import Document
+    from pyaccount.records.certificate import Guarantee, PhaseRecord, PrivacyUnit, RiskRecord
+    from pyaccount.records.evidence import SamplingRecord
 
 
 def unit_of(document: Document) -> Literal["record", "user"]:

@@ -9,8 +9,8 @@ from pyaccount.rounding import down, shortest, up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.evidence import ConsideredRecord, SearchedRecord
-    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
+    from pyaccount.records.certificate import CertificateModel, MatrixRecord, PhaseRecord
+    from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
 
 #: The alert of a certificate that contradicts itself, and the badge that replaces "holds".
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.model import CertificateModel
     from pyaccount.document.amplification import Amplification
     from pyaccount.errors import CertificateError, DocumentError
+    from pyaccount.records.certificate import CertificateModel
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
 

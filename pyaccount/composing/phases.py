@@ -27,10 +27,10 @@ from pyaccount.errors import DocumentError
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, DirectionResult
     from pyaccount.composing.sources import Composable
     from pyaccount.document.document import Document
     from pyaccount.errors import Problem
+    from pyaccount.records.certificate import CertificateModel, DirectionResult
 
 #: Which points of a certificate from samples are composed: those of its profile too, or its guarantee alone.
 UsedPoints = Literal["profile", "guarantee"]

@@ -19,8 +19,8 @@ from pyaccount.errors import CertificateError, DocumentError, Problem, printable
 from pyaccount.reading.sources import Folders, Handed
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, PrivacyUnit
     from pyaccount.errors import Path as DocumentPath
+    from pyaccount.records.certificate import CertificateModel, PrivacyUnit
 
 #: What may be composed: a certificate or its JSON file, or a document in any form.
 CompositionSource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate

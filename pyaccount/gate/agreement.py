@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from pyaccount.certificate.record import NATS, PROBABILITY, WHOLE, Record, Role, marks_of
 from pyaccount.errors import Path, path_text
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE
+from pyaccount.records.fields import NATS, PROBABILITY, WHOLE, Record, Role, marks_of
 
 Mode = Literal["equal", "proven"]
 

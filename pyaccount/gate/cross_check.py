@@ -10,20 +10,20 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.record import NATS, PROBABILITY, Role
 from pyaccount.execute import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.measure import risk_attained, risk_of_bound
 from pyaccount.execute.solve import CandidateVerdict, decide
 from pyaccount.execute.target import ClaimTarget, RiskTarget, bound_at_least
 from pyaccount.gate.agreement import Outcome, Place
 from pyaccount.plan.alike import composed_alike
+from pyaccount.records.fields import NATS, PROBABILITY, Role
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.retest import Retest
     from pyaccount.plan.compiled import CompiledDocument, Instance
+    from pyaccount.records.certificate import CertificateModel
 
 #: The relative width of intervals at the start, which refutes most false values at little cost.
 COARSEST = 1e-2

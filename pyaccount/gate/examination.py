@@ -17,10 +17,10 @@ from pyaccount.gate.verification import Verification
 from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import CertificateModel
-    from pyaccount.certificate.record import Record
     from pyaccount.reading.sources import Folders
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel
+    from pyaccount.records.fields import Record
 
 #: The versions on which digits depend.
 _COMPUTED_BY = ("pyaccount", "core")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.consistency import form_sha256
 from pyaccount.certificate.issue import issue, matrix_record
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
@@ -19,6 +18,7 @@ from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.common import default_profile
 from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.protection import Protection, RunCase
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.running import compile_document
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from pyaccount.gate.verdict import Judged, Rule, Used
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.certificate.model import CertificateModel
     from pyaccount.certificate.reading import Read
     from pyaccount.document.policy import Limits
     from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof
+    from pyaccount.records.certificate import CertificateModel
 
 #: The kinds of guarantee, from the strongest to the weakest.
 KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)

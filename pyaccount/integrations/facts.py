@@ -22,7 +22,7 @@ from pyaccount.errors import RunError, printable
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
     from pyaccount.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.records.certificate import CertificateModel
     from pyaccount.training import TrainingRun
 
 

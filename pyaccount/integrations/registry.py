@@ -21,8 +21,8 @@ from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel
     from pyaccount.integrations.facts import StatedCertificate
+    from pyaccount.records.certificate import CertificateModel
 
 #: The fields that a person must fill in, by section, with what belongs there. The registry requires those of `basic` (except for
 #: the sector), and the authors.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import NonNegative, OutputRecord, Probability, Record
 from pyaccount.ledger.events import subject
 from pyaccount.ledger.state import LedgerEntry
 from pyaccount.pages.page import Block, Literally, Page, PageSection, PageTable, Paragraph
 from pyaccount.pages.readable import Readable
+from pyaccount.records.fields import NonNegative, OutputRecord, Probability, Record
 
 if TYPE_CHECKING:
     from pyaccount.ledger.events import Event

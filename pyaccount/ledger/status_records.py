@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import NonNegative, OutputRecord, Record
 from pyaccount.ledger.events import moment_of
+from pyaccount.records.fields import NonNegative, OutputRecord, Record
 
 
 class TermRecord(Record):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import OutputRecord, Record
 from pyaccount.errors import LedgerError, Problem, PyaccountError
 from pyaccount.ledger.events import Event, Head, canonical, disorder
 from pyaccount.ledger.state import BrokenRuleError, State
 from pyaccount.ledger.totals import total_of
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Literally, Page, PageSection, PageTable, exact
 from pyaccount.pages.readable import Readable
+from pyaccount.records.fields import OutputRecord, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

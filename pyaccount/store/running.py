@@ -13,12 +13,12 @@ from pydantic import Field
 
 from pyaccount.certificate.identity import identity
 from pyaccount.certificate.provenance import versions
-from pyaccount.certificate.record import OutputRecord, Record
 from pyaccount.errors import StoreError
 from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.contents import contents_of
 from pyaccount.plan.protection import Protection
+from pyaccount.records.fields import OutputRecord, Record
 from pyaccount.store.database import Store
 
 if TYPE_CHECKING:

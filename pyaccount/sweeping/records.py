@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-from pyaccount.certificate.record import OutputRecord
+from pyaccount.records.fields import OutputRecord
 
 _SETTINGS = "What varies, by its path, with its value in this cell."
 

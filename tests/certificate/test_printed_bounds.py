@@ -19,10 +19,10 @@ from report_samples import certificate, text_of
 from snapshots import Snapshot
 
 import pyaccount
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.report import page_of
 from pyaccount.pages.page import FactList, PageTable, Quantity
 from pyaccount.pages.terminal import terminal
+from pyaccount.records.certificate import CertificateModel
 
 #: The mechanism of examples/full-batch.yaml is exactly μ-GDP.
 MU = mp.sqrt(20) / 6

@@ -15,13 +15,13 @@ from scipy.stats import norm
 
 import pyaccount
 from pyaccount.certificate.brief import brief
-from pyaccount.certificate.record import NATS, Role
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.gate.agreement import Place
 from pyaccount.gate.cross_check import ComposedCrossCheck
 from pyaccount.plan import alike
 from pyaccount.plan.rounds import Bounds
 from pyaccount.profiles import GaussianProfile, LaplaceProfile, PoissonProfile, Rounds, TruncatedPoissonProfile
+from pyaccount.records.fields import NATS, Role
 
 DELTA = 1e-5
 KINDS = 90

@@ -12,7 +12,7 @@ from plain_documents import doc
 
 import pyaccount
 from pyaccount.certificate.meaning import failure_probability
-from pyaccount.certificate.model import CertificateModel
+from pyaccount.records.certificate import CertificateModel
 
 
 @cache

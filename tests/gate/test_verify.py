@@ -38,9 +38,9 @@ import pyaccount
 from pyaccount import schemas
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.consistency import CONTENT
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.errors import TIME_IS_UP
 from pyaccount.gate.agreement import Terms, differences
+from pyaccount.records.certificate import CertificateModel
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

@@ -28,8 +28,7 @@ from pyaccount.risk.budgets import BUDGETS
 from pyaccount.risk.polynomials import MomentPolynomial
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.evidence import MomentRecord, SamplingRecord
-    from pyaccount.certificate.model import (
+    from pyaccount.records.certificate import (
         CertificateModel,
         CurveRecord,
         DirectionResult,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         PhaseRecord,
         RiskRecord,
     )
+    from pyaccount.records.evidence import MomentRecord, SamplingRecord
     from pyaccount.risk.budget import Budget
 
 #: Samplers whose rates follow from whole numbers of draws or of bins.

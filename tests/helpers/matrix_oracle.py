@@ -15,7 +15,7 @@ from pyaccount.certificate.consistency import Inconsistency, at, is_number
 from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
+    from pyaccount.records.certificate import CertificateModel, MatrixRecord, PhaseRecord
     from pyaccount.strategies.measure import Workload
 
 #: A relative tolerance that exceeds the effect of rounding on entries, norms and errors.

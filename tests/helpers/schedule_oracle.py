@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.consistency import Inconsistency, at, is_number
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, PhaseRecord
+    from pyaccount.records.certificate import CertificateModel, PhaseRecord
 
 KEYS = (("noise", "multiplier"), ("training", "sampling_probability"), ("training", "expected_batch_size"))
 

@@ -26,6 +26,7 @@ ROOMS = (
         "reading",
         "document",
         "arguments",
+        "records",
         "risk",
         "strategies",
         "profiles",

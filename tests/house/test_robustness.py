@@ -26,11 +26,11 @@ from places import CERTIFICATES, EXAMPLES
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load, load_any
 from pyaccount.plan.compiling import compile_document
 from pyaccount.reading.written import sha256_of
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "120"))

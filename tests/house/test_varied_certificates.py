@@ -24,7 +24,6 @@ from pyaccount import cli, schemas
 from pyaccount.certificate.compared import row_of
 from pyaccount.certificate.comparison import Comparison
 from pyaccount.certificate.comparison import comparison_text as compared
-from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.reading import parse_certificate
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.sections import profile_page
@@ -35,6 +34,7 @@ from pyaccount.execute.sampling import retest
 from pyaccount.gate.check import check
 from pyaccount.gate.verify import How, verify
 from pyaccount.pages.html import notebook
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "160"))

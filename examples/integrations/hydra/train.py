@@ -18,7 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 import pyaccount
-from pyaccount.certificate.model import PhaseRecord
+from pyaccount.records.certificate import PhaseRecord
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")

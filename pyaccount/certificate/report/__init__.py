@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import CertificateModel
     from pyaccount.pages.page import Page
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel
 
 
 def page_of(data: CertificateModel | AmplificationData, contradictions: Sequence[str] = ()) -> Page:

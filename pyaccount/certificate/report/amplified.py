@@ -29,7 +29,7 @@ from pyaccount.pages.plot import Axis, Plot, Series
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.amplification_data import AmplificationData
+    from pyaccount.records.amplification import AmplificationData
 
 
 def amplification_page(data: AmplificationData, contradictions: Sequence[str] = ()) -> Page:

@@ -27,7 +27,7 @@ from pyaccount.pages.page import (
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.certificate.model import CertificateModel, ProfilePoint
+    from pyaccount.records.certificate import CertificateModel, ProfilePoint
 
 #: With fewer points than this, or none at a small ε, the page notes that the bounds are loose.
 ENOUGH_POINTS = 6

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.records.certificate import CertificateModel
     from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The smallest false-positive rate in the picture of attacks.

@@ -25,8 +25,9 @@ from pyaccount.pages.page import (
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.evidence import (
+    from pyaccount.records.amplification import AmplificationData
+    from pyaccount.records.certificate import CertificateModel
+    from pyaccount.records.evidence import (
         ComposedCurveRecord,
         Composition,
         ProfileWorkRecord,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         SearchedRecord,
         TestRecord,
     )
-    from pyaccount.certificate.model import CertificateModel
 
 
 #: The note below the tests if one of them is of a stronger claim than the guarantee.

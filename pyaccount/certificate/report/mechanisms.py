@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.pages.page import Content, Entry, Fact, Literally, Quantity, chosen_value, exact
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, PhaseRecord
+    from pyaccount.records.certificate import CertificateModel, PhaseRecord
 
 #: The keys of phases that are inside of a phase.
 _INNER = ("phases", "parallel")

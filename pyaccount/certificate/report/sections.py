@@ -67,7 +67,7 @@ from pyaccount.reading.numerals import spelled_bound
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import (
+    from pyaccount.records.certificate import (
         CertificateModel,
         Contrast,
         MatrixRecord,

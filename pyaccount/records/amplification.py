@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import NATS, DeltaUpper, EpsilonUpper, NonNegative, Record, Role
+from pyaccount.records.fields import NATS, DeltaUpper, EpsilonUpper, NonNegative, Record, Role
 
 Effects = Literal["strong amplification", "weak amplification, type I", "weak amplification, type II", "dilution"]
 

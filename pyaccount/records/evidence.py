@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import Finite, NonNegative, Probability, Record, Role, Words
+from pyaccount.records.fields import Finite, NonNegative, Probability, Record, Role, Words
 
 
 class Composition(Record):

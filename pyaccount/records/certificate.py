@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.evidence import EvidenceRecord
-from pyaccount.certificate.record import (
+from pyaccount.document.ranges import COUNT, ITERATIONS
+from pyaccount.records.evidence import EvidenceRecord
+from pyaccount.records.fields import (
     NATS,
     PROBABILITY,
     DeltaLower,
@@ -30,7 +31,6 @@ from pyaccount.certificate.record import (
     Upper,
     Words,
 )
-from pyaccount.document.ranges import COUNT, ITERATIONS
 
 
 class Guarantee(Record):
