@@ -66,13 +66,15 @@ def main() -> None:
             except (LimitError, NumericsError) as error:
                 print(f"{label:16}{error}", flush=True)
                 continue
-            last = {test.direction: test for test in found.tests if test.accepted}
-            numbers = [f"{sum(os.times()[:2]) - began:.1f}", f"{found.solved:.5g}"]
+            assert found.solved is not None
+            assert found.evidence.sampling is not None
+            last = {test.direction: test for test in found.evidence.sampling.tests if test.accepted}
+            numbers = [f"{sum(os.times()[:2]) - began:.1f}", f"{found.solved.value:.5g}"]
             for side in DIRECTIONS:
                 test = last.get(side)
                 shown = ("–", "–")
                 if test is not None:
-                    shown = (f"{test.samples}", f"{test.limits.weight_bound / test.threshold:.3g}")
+                    shown = (f"{test.samples}", f"{test.weight_bound / test.threshold:.3g}")
                 numbers += shown
             print(f"{label:16}" + "".join(f"{number:>17}" for number in numbers), flush=True)
 

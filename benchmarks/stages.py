@@ -17,8 +17,8 @@ from typing import Any
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.execute.certified import Certified
 from pyaccount.execute.options import RunOptions
-from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.compiled import CompiledDocument
@@ -72,7 +72,7 @@ def _clocks() -> tuple[float, float]:
     return time.perf_counter(), sum(os.times()[:2])
 
 
-def certified(plan: CompiledDocument, seed: int) -> tuple[SampledEvidence, dict[str, list[float]]]:
+def certified(plan: CompiledDocument, seed: int) -> tuple[Certified, dict[str, list[float]]]:
     """A certificate's numbers, and what each stage took."""
     stages, original = Stages(), Sampler.stage
 
@@ -96,10 +96,12 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.settings:
         found, spent = certified(compile_document(document(name)), options.seed)
-        lower = f"ε ≥ {found.epsilon_lower:.4g}, δ ≥ {found.delta_lower:.4g}"
-        print(f"{name}: σ = {found.solved:.6g}, {lower}")
-        print("  δ at most " + " ".join(f"{point.upper:.3g}" for point in found.profile))
-        for test in found.tests:
+        assert found.solved is not None
+        assert found.evidence.sampling is not None
+        lower = f"ε ≥ {found.guarantee.epsilon_lower:.4g}, δ ≥ {found.guarantee.delta_lower:.4g}"
+        print(f"{name}: σ = {found.solved.value:.6g}, {lower}")
+        print("  δ at most " + " ".join(f"{point.delta:.3g}" for point in found.profile))
+        for test in found.evidence.sampling.tests:
             outcome = "accepted" if test.accepted else "rejected"
             print(f"  {test.direction} at σ = {test.noise_multiplier:.5g}: {test.samples} samples, {outcome}")
         rows = [*spent.items(), ("in all", [sum(row[k] for row in spent.values()) for k in range(3)])]

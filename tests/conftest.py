@@ -33,9 +33,9 @@ from drawn_once import Drawn
 from hypothesis import settings
 from nightly import NIGHTLY
 
-from pyaccount import cli, execute
+from pyaccount import cli
 from pyaccount.certificate import Certificate
-from pyaccount.execute import Answer, Engine, Question
+from pyaccount.execute import Answer, Engine, Question, composed
 from pyaccount.execute.sampling import evidence
 from pyaccount.gate import recomputation
 from pyaccount.plan.rounds import DirectedBounds
@@ -154,7 +154,7 @@ def without_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     A profile often takes longer than the guarantee, and these tests do not look at it.
     """
     if not NIGHTLY:
-        for module in (execute, recomputation, evidence):
+        for module in (composed, recomputation, evidence):
             monkeypatch.setattr(module, "default_profile", lambda epsilon: ())
 
 

@@ -112,7 +112,7 @@ class Profile(Readable):
         tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
             point = self._curve.point(epsilon)
-            return Interval(point.lower, point.upper)
+            return Interval(point.delta_lower, point.delta)
         answer = self._ask(epsilon=epsilon, delta=None, tolerance=tolerance)
         return Interval(answer.lower, min(1.0, answer.upper))
 

@@ -6,22 +6,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.composed import composed
 from pyaccount.certificate.consistency import CONTENT, content_sha256, form_sha256
 from pyaccount.certificate.joint import composed_records, joint_assumptions
-from pyaccount.certificate.numbers import ordered
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.risk import from_guarantee, risk_record
-from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import only_training, statement, unit_of
 from pyaccount.document.noise import effective
 from pyaccount.document.rates import epochs_of
 from pyaccount.document.tree import Combined, TrainingNode
 from pyaccount.errors import path_text
-from pyaccount.execute import Evidence
 from pyaccount.plan.common import number
-from pyaccount.plan.conventions import contrast_words, conventions
+from pyaccount.plan.conventions import conventions
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.normal_form import normal_form
@@ -31,8 +26,6 @@ from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
 from pyaccount.records.certificate import (
     BufferRecord,
     CertificateModel,
-    Contrast,
-    KindOfRecord,
     MatrixRecord,
     MechanismRecord,
     PhaseRecord,
@@ -43,7 +36,6 @@ from pyaccount.records.certificate import (
     Utility,
     WorkloadUtility,
 )
-from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,20 +43,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.certificate.numbers import CertificateNumbers
     from pyaccount.document.document import Document
     from pyaccount.document.own_probabilities import OwnProbabilities
     from pyaccount.document.tree import Node
-    from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.certified import Certified
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.protection import Protection
     from pyaccount.plan.theorem import Reduction
-    from pyaccount.records.certificate import RiskRecord
 
 #: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
 #: a file.
 MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
 
+#: The fields that were computed; the others follow from the document and its plan.
+FILLED = (
+    *("holds", "guarantee", "solved", "directions", "profile", "evidence", "unamplified", "not_computed"),
+    *("risk", "records", "group_lemma"),
+)
 #: An assumption of every guarantee that comes from a test.
 RELEASE = (
     "The run takes place only because this test accepted it. The test is not repeated with other seeds until it accepts: "
@@ -72,26 +67,21 @@ RELEASE = (
 )
 
 
-def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certificate:
-    """Return the certificate. `plan` is the plan that was run; `evidence` has the document with its blank filled."""
-    document, asked = evidence.document, plan.asked or plan.document
-    numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
-    worded = evidence.instance.reductions
-    theorems = evidence.instance.theorems
+def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
+    """Return the certificate. `plan` is the plan that was run; `certified` has the document with its blank filled."""
+    document, asked, instance = certified.document, plan.asked or plan.document, certified.instance
+    theorems, worded, sampling = instance.theorems, instance.reductions, certified.evidence.sampling
     phases = [_phase(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)]
     noises = {phase.noise_multiplier for phase in phases}
-    reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
     assumptions = [*joint_assumptions(document), *_assumptions(document, worded)]
-    if numbers.guarantee.kind == "verified" and numbers.evidence.sampling is not None:
+    if certified.guarantee.kind == "verified" and sampling is not None:
         assumptions.append(RELEASE)
-    risk = _risk(asked, evidence, numbers)
-    lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
         group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
-    form = normal_form(evidence.instance)
+    form = normal_form(instance)
     made = CertificateModel(
         pyaccount=1,
         kind="certificate",
@@ -99,42 +89,22 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         statement=statement(
             document.name,
             unit,
-            numbers.guarantee,
-            holds=evidence.holds,
+            certified.guarantee,
+            holds=certified.holds,
             claim=_claim(asked),
-            sampling=numbers.evidence.sampling,
-            risk=risk,
+            sampling=sampling,
+            risk=certified.risk,
             training=only_training(phases),
         ),
-        holds=evidence.holds,
-        guarantee=numbers.guarantee,
-        records=_records(evidence) if isinstance(evidence, Evidence) else None,
+        **{name: getattr(certified, name) for name in FILLED},
         composed_from=composed_records(document),
-        risk=risk,
-        solved=numbers.solved,
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
         noise_convention=conventions(theorems[0].asked),
         phases=phases,
-        directions=numbers.directions,
-        profile=numbers.profile,
         utility=_utility(document, theorems[0].asked),
         assumptions=assumptions,
-        reductions=reductions,
-        evidence=numbers.evidence,
-        unamplified=Contrast(
-            description=contrast_words(theorems),
-            epsilon=_finite(evidence.unamplified.upper),
-            delta=evidence.unamplified.question.delta or 0.0,
-        ),
-        group_lemma=None
-        if lemma is None
-        else Contrast(
-            description="the black-box lemma for groups applied to the guarantee for one record",
-            epsilon=None if lemma.epsilon is None else _finite(lemma.epsilon),
-            delta=lemma.delta,
-        ),
-        not_computed=list(evidence.not_computed),
+        reductions=[ReductionRecord(**reduction.stated()) for reduction in worded],
         document=asked.to_mapping(),
         document_sha256=asked.sha256,
         mechanism=form,
@@ -144,32 +114,6 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         content_sha256="",
     )
     return Certificate(made.model_copy(update={CONTENT: content_sha256(made)}))
-
-
-def _finite(epsilon: float) -> float | None:
-    """Return an ε of a comparison; None if no ε holds at its δ."""
-    return epsilon if math.isfinite(epsilon) else None
-
-
-def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: CertificateNumbers) -> RiskRecord | None:
-    """Return what is certified about the document's risk budget; None if it has none."""
-    budget, guarantee = budget_of(asked), numbers.guarantee
-    if budget is None:
-        return None
-    if isinstance(evidence, Evidence):
-        assert evidence.risk is not None
-        value = (evidence.risk.measured.upper, evidence.risk.attained)
-        return risk_record(budget, value, (guarantee.epsilon, guarantee.epsilon_lower, guarantee.delta))
-    assert evidence.told is not None
-    return risk_record(budget, from_guarantee(budget, guarantee, numbers.directions), evidence.told)
-
-
-def _records(evidence: Evidence) -> list[KindOfRecord] | None:
-    """Return the guarantee for each kind of record; None if all records are of one kind."""
-    return [
-        KindOfRecord(name=one.name, epsilon=one.upper, epsilon_lower=ordered(one.lower, one.upper, f"ε of {one.name}"))
-        for one in evidence.records
-    ] or None
 
 
 def _claim(document: Document) -> tuple[float, float] | None:

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from pyaccount.certificate.issue import NO_MATRIX, matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
-from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import DocumentError
+from pyaccount.execute.certified import considered, searched
 from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
@@ -13,6 +12,7 @@ from pyaccount.execute.infinite_loss import mass_at_infinity
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import losses_bounded
+from pyaccount.records.certificate import Contrast
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -25,20 +25,14 @@ _ROUNDED = 1e-9
 NEAR, SMALLEST = 5e-3, 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLemma:
-    """The bound of the black-box lemma for the group: `epsilon` at `delta`.
-
-    `epsilon` is None if the lemma needs a δ for one record that is too small to be resolved, and infinite if it needs one
-    that no ε has.
-    """
-
-    delta: float
-    epsilon: float | None
+#: What the bound is, in words.
+WORDS = "the black-box lemma for groups applied to the guarantee for one record"
 
 
-def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
+def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast:
     """Return an ε for the group at `delta`, from bounds for one record, by the lemma for black-box mechanisms.
+
+    It is None if no ε for one record has the δ that the lemma needs, or if that δ is too small to be resolved.
 
     (ε, δ₁) for one record gives (kε, δ₁·(e^{kε} − 1)/(e^ε − 1)) for k (Vadhan 2017, Lemma 2.2, its sum kept). Any ε
     with
@@ -50,7 +44,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
-        return GroupLemma(delta, math.nextafter(group * pure, math.inf))
+        return _of_group(delta, math.nextafter(group * pure, math.inf))
 
     floor = max(mass_at_infinity(side.upper) for side in bounds.values()) * (1.0 - _ROUNDED)
 
@@ -71,21 +65,25 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         return over
 
     if excess(0.0) <= 0.0:
-        return GroupLemma(delta, 0.0)
+        return _of_group(delta, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
         if hopeless(high):
-            return GroupLemma(delta, math.inf)
+            return _of_group(delta, None)
         low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
-        return GroupLemma(delta, None)
+        return _of_group(delta, None)
     while high - low > NEAR * high and high > SMALLEST:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle
         else:
             low = middle
-    return GroupLemma(delta, math.nextafter(group * high, math.inf))
+    return _of_group(delta, math.nextafter(group * high, math.inf))
+
+
+def _of_group(delta: float, epsilon: float | None) -> Contrast:
+    return Contrast(description=WORDS, epsilon=None if epsilon == math.inf else epsilon, delta=delta)
 
 
 def _single(document: Document, group: int) -> Document:

@@ -165,10 +165,10 @@ class SampledCrossCheck:
         spread = STANDARD_ERRORS * error
         reason = f"compared with new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"
         if lower:
-            most = max(bounds.lower, estimate - spread)
-            return Outcome(delta <= most, f"{reason}, and at least {bounds.lower:.6g}")
+            most = max(bounds.delta_lower, estimate - spread)
+            return Outcome(delta <= most, f"{reason}, and at least {bounds.delta_lower:.6g}")
         if place.role is Role.UPPER:
-            least = min(max(estimate + spread, UNSEEN * bounds.upper), bounds.upper)
-            return Outcome(delta >= least, f"{reason}, and at most {bounds.upper:.6g}")
+            least = min(max(estimate + spread, UNSEEN * bounds.delta), bounds.delta)
+            return Outcome(delta >= least, f"{reason}, and at most {bounds.delta:.6g}")
         # An estimate from fewer samples has a larger variance.
-        return Outcome(bounds.lower - 2.0 * spread <= delta <= bounds.upper + 2.0 * spread, reason)
+        return Outcome(bounds.delta_lower - 2.0 * spread <= delta <= bounds.delta + 2.0 * spread, reason)

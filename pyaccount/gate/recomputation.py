@@ -194,14 +194,14 @@ class Recomputation:
             # Samples test the (ε, δ) that implies the risk budget; other checks show that it does.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
-        plan = compile_document(filled)
+        plan = replace(compile_document(filled), asked=self.document)
         outcome = retest(plan, statement, replace(self.options, seed=recorded if self.seed is None else self.seed))
         claims = []
         if not outcome.accepted:
             tested = f"guarantee.{terms.blank or 'epsilon'}"
             tested = "solved.value" if self.document.blank is not None and terms.blank is None else tested
             claims = [Difference(tested, self.data.statement, None, False, _refused(outcome))]
-        fresh = self._comparable(issue(replace(plan, asked=self.document), outcome.evidence))
+        fresh = self._comparable(issue(plan, outcome.sampled.certified))
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         again = fresh.evidence.sampling.model_copy(update={"seed": recorded})  # type: ignore[union-attr]
         fresh = fresh.model_copy(update={"evidence": fresh.evidence.model_copy(update={"sampling": again})})

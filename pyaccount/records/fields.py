@@ -94,9 +94,12 @@ class Mark(NamedTuple):
 
 
 class Record(BaseModel):
-    """Base of all parts of a certificate: immutable, and unknown fields are errors."""
+    """Base of all parts of a certificate: immutable, and unknown fields are errors.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    `model_validate` also takes an object with attributes of the same names, such as a test with what its samples need.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, from_attributes=True)
 
 
 @cache

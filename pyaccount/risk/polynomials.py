@@ -39,6 +39,16 @@ class MomentPolynomial:
     log_moments: tuple[tuple[float, float], ...]
 
     @property
+    def log_moments_lower(self) -> list[float]:
+        """The lower bounds on the moments."""
+        return [lower for lower, _ in self.log_moments]
+
+    @property
+    def log_moments_upper(self) -> list[float]:
+        """The upper bounds on the moments."""
+        return [upper for _, upper in self.log_moments]
+
+    @property
     def dominates(self) -> bool:
         """Return whether p(x) ≥ (x − 1)₊ for all x ≥ 0 is proven. This takes milliseconds to a tenth of a second."""
         coefficients = self.coefficients

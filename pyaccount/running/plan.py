@@ -112,8 +112,7 @@ class Plan(CompiledDocument, Readable):
             from pyaccount.running.executor import OnExecutor
 
             options = replace(options, runner=OnExecutor(executor, Local(options.threads)))
-        plan, evidence = run(self, options)
-        return issue(plan, evidence)
+        return issue(*run(self, options))
 
     def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:
         """Return the strategy matrices to train with.

@@ -16,7 +16,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.certificate.numbers import CELLS, SEVERAL, SOURCES
+from pyaccount.execute.certified import CELLS, SEVERAL, SOURCES
 from pyaccount.files import write_atomically
 from pyaccount.rounding import down, up
 

@@ -296,8 +296,8 @@ def test_a_second_moment_that_fails_ends_the_test() -> None:
     )
     test = _bet(sampler, claim, "add", betting)
     assert not test.accepted
-    assert test.square is not None
-    assert not test.square.accepted
+    assert test.second_moment is not None
+    assert not test.second_moment.accepted
     assert test.samples == 0
     # No other part of the certificate implies it.
     assert list(Known((0.5, 0.5), tests=(test,)).added(1.0)) == []
@@ -323,14 +323,14 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
         threshold=bound,
         proposal=usual if square else replace(usual, log_sobolev=shape),
         limits=SampleLimits(1.0, 0.0, 0.0),
-        fractions=(),
+        betting_fractions=(),
         samples=0,
         log_wealth=1.0,
         log_target=1.0,
         mean=0.0,
         standard_error=None,
         accepted=True,
-        square=square,
+        second_moment=square,
     )
     for epsilon in (0.0, 0.2, 0.4, 0.6, 1.0):
         (implied,) = Known((at, bound), tests=(test,)).added(epsilon)

@@ -125,7 +125,7 @@ def test_a_composed_guarantee_stands_without_what_is_beside_it(
         elif part == "curve":
             limited.setattr(Engine, "curves", up)
         else:
-            limited.setattr("pyaccount.execute.group_lemma", up)
+            limited.setattr("pyaccount.execute.composed.group_lemma", up)
         certificate = pyaccount.certify(GROUP)
     assert certificate.data.not_computed == (["profile", "curve"] if part == "profile" else [part])
     assert certificate.data.guarantee == whole.data.guarantee
@@ -155,7 +155,7 @@ def test_a_guarantee_stands_without_those_of_the_parts(monkeypatch: pytest.Monke
         raise LimitError(TIME_IS_UP)
 
     with monkeypatch.context() as limited:
-        limited.setattr("pyaccount.execute._records", up)
+        limited.setattr("pyaccount.execute.composed._records", up)
         certificate = pyaccount.certify(document)
     assert certificate.data.not_computed == ["records"]
     assert certificate.data.records is None

@@ -94,7 +94,7 @@ class Renewal:
         numerator, loss = (np.zeros(len(y)), -own) if direction == "add" else (own, own)
         if direction == "replace":
             loss = own - self.own.log_density(-y)
-        logs = [math.log(one.share / 128) + self.law(one, direction).log_density(y) for one in components]
+        logs = [math.log(one.units / 128) + self.law(one, direction).log_density(y) for one in components]
         return np.asarray(np.exp(numerator - logsumexp(logs, axis=0)) * np.maximum(-np.expm1(epsilon - loss), 0.0))
 
 
@@ -120,7 +120,7 @@ def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchore
     """The largest V over outcomes, found by search from many starts, is below the bound and close to it."""
     one = Renewal(0.8, warm=warm)
     parts = components(direction, anchored=anchored)
-    cap, _, _ = one.core.defensive_bounds(direction, [(c.share, c.parameters, c.number) for c in parts], epsilon)
+    cap, _, _ = one.core.defensive_bounds(direction, [(c.units, c.parameters, c.number) for c in parts], epsilon)
     rng = np.random.default_rng(7)
     starts = np.concatenate([rng.normal(size=(300, N)) * 4.0, one.means * 3.0, -one.means * 3.0])
     best = starts[np.argsort(-one.value(parts, starts, direction, epsilon))[:6]]
@@ -166,7 +166,7 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
     values = np.array([shard[0].value for shard in sums]) / SHARD
     truth = hockey_stick(Mixture.of(law, matrix), nothing(3), epsilon)
     assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(len(values))
-    cap, _, _ = core.defensive_bounds("remove", [(c.share, c.parameters, c.number) for c in parts], epsilon)
+    cap, _, _ = core.defensive_bounds("remove", [(c.units, c.parameters, c.number) for c in parts], epsilon)
     rng = np.random.default_rng(1)
     y = np.concatenate([rng.normal(size=(20_000, 3)) * scale + shift for scale in (1.0, 3.0) for shift in modes])
     squares = (modes**2).sum(axis=1)
@@ -237,7 +237,7 @@ def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     found = choose_betting(one, claim, "remove", estimates["remove"])
     assert found is not None
     assert found.proposal.components
-    assert sum(part.share for part in found.proposal.components) == _core.SHARD_UNITS
+    assert sum(part.units for part in found.proposal.components) == _core.SHARD_UNITS
     betting_choice.MIXED_FROM = math.inf
     alone = choose_betting(one, claim, "remove", estimates["remove"])
     assert alone is not None
@@ -270,7 +270,7 @@ def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> N
     mixtures = [test.proposal.mixture for test in sampling.tests if test.proposal.mixture]
     assert mixtures
     for mixture in mixtures:
-        assert sum(part.share for part in mixture) == 1.0
+        assert sum(part.units for part in mixture) == 1.0
         assert all((part.tilt is None) == bool(part.parameters) == (part.mean_scale is not None) for part in mixture)
         assert any(part.tilt == 0.0 for part in mixture)
     path = tmp_path / "mixture.cert.json"

@@ -17,7 +17,7 @@ from snapshots import Snapshot
 from pyaccount import _core
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import estimates as estimating
-from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
+from pyaccount.execute.sampling.bounds_without_samples import estimated, point_of
 from pyaccount.execute.sampling.estimates import Effort, Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import larger
@@ -185,7 +185,7 @@ def test_nothing_seen_is_no_estimate() -> None:
     """If a record is added, the loss is at most −ln(1 − p): no sample has a larger one."""
     found = Estimator(sampler()).at(one_round(), "add", 1.0)
     assert (found.value, found.known) == (0.0, False)
-    assert SampledPoint(1.0, 0.1, 0.0).estimated(found).estimate is None
+    assert estimated(point_of(1.0, 0.1, 0.0), found).delta_estimate is None
 
 
 def test_what_is_negligible_gets_a_glance() -> None:
@@ -212,9 +212,9 @@ def test_a_mixture_serves_the_next_mechanism_while_it_is_good() -> None:
 def test_shares_add_up() -> None:
     for count in (1, 2, 9, 61):
         shared = _shared([PLAIN, *(Component(0, (), float(k + 1)) for k in range(count - 1))], [1.0] * count)
-        assert sum(one.share for one in shared) == _core.SHARD_UNITS
-        assert shared[0].share >= _core.SHARD_UNITS // 8
-        assert all(one.share >= 1 for one in shared)
+        assert sum(one.units for one in shared) == _core.SHARD_UNITS
+        assert shared[0].units >= _core.SHARD_UNITS // 8
+        assert all(one.units >= 1 for one in shared)
 
 
 @pytest.mark.parametrize(
@@ -247,19 +247,22 @@ def test_a_time_limit_says_how_far_it_came(snapshot: Snapshot) -> None:
 def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
     found = replace(Estimator(sampler()).at(one_round(), "remove", 0.5), value=0.4)
     near = replace(found, standard_error=0.05)
-    assert SampledPoint(0.5, 0.3, 0.1).estimated(near).estimate == 0.3
+    assert estimated(point_of(0.5, 0.3, 0.1), near).delta_estimate == 0.3
     # Samples are of a pair that need not be attained: if another proof is far below, they say nothing about the run.
-    assert SampledPoint(0.5, 0.3, 0.1).estimated(found).estimate is None
-    assert SampledPoint(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
-    assert SampledPoint(0.5, 0.6, 0.1).estimated(found).estimate == 0.4
+    assert estimated(point_of(0.5, 0.3, 0.1), found).delta_estimate is None
+    assert estimated(point_of(0.5, 0.6, 0.5), found).delta_estimate == 0.5
+    assert estimated(point_of(0.5, 0.6, 0.1), found).delta_estimate == 0.4
 
 
 def test_the_larger_direction_is_told_only_where_it_is_known() -> None:
-    low, high = SampledPoint(1.0, 0.2, 0.1, 0.15, 0.01), SampledPoint(1.0, 0.4, 0.3, 0.35, 0.02)
+    low, high = (
+        point_of(1.0, upper, lower).model_copy(update={"delta_estimate": estimate, "standard_error": error})
+        for upper, lower, estimate, error in ((0.2, 0.1, 0.15, 0.01), (0.4, 0.3, 0.35, 0.02))
+    )
     assert larger([low, high]) == high
     # Without an estimate of adding, that of removing is used; without one of removing, either may be the larger one.
-    assert larger([high, SampledPoint(1.0, 0.2, 0.0)]) == high
-    assert larger([SampledPoint(1.0, 0.2, 0.0), high]) == SampledPoint(1.0, 0.4, 0.3)
+    assert larger([high, point_of(1.0, 0.2, 0.0)]) == high
+    assert larger([point_of(1.0, 0.2, 0.0), high]) == point_of(1.0, 0.4, 0.3)
     # An estimate lies inside the guarantee's own interval.
-    assert larger([high, SampledPoint(1.0, 0.5, 0.37)]).estimate == 0.37
-    assert larger([SampledPoint(1.0, 0.5, 0.0), SampledPoint(1.0, 0.4, 0.0)]).estimate is None
+    assert larger([high, point_of(1.0, 0.5, 0.37)]).delta_estimate == 0.37
+    assert larger([point_of(1.0, 0.5, 0.0), point_of(1.0, 0.4, 0.0)]).delta_estimate is None

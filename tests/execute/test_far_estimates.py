@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import proposals
-from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
+from pyaccount.execute.sampling.bounds_without_samples import estimated, point_of
 from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, stated_estimates
 from pyaccount.execute.sampling.jobs import MixtureSampled
 from pyaccount.execute.sampling.proposals import plain_proposal
@@ -108,6 +108,6 @@ def test_one_sample_that_decides_is_no_estimate() -> None:
 
     assert of(400, 0.0).known
     assert not of(400, 1e-9 * math.sqrt(200.0)).known
-    point = SampledPoint(1.0, 1e-6, 0.0)
-    assert point.estimated(of(400, 1e-9 * math.sqrt(200.0))) == point
-    assert point.estimated(of(400, 0.0)).estimate is not None
+    point = point_of(1.0, 1e-6, 0.0)
+    assert estimated(point, of(400, 1e-9 * math.sqrt(200.0))) == point
+    assert estimated(point, of(400, 0.0)).delta_estimate is not None

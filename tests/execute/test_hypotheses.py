@@ -79,7 +79,8 @@ def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> No
     plan = compile_document(load(raw))
     found = execute_sampled(plan, RunOptions(threads=1, seed=5, runner=runner))
     tests = [job for job in runner.jobs if job.key[1] == PURPOSES["verification"]]
-    assert len(tests) == sum(test.samples > 0 for test in found.tests) > 1
+    assert found.evidence.sampling is not None
+    assert len(tests) == sum(test.samples > 0 for test in found.evidence.sampling.tests) > 1
     assert any(isinstance(job, Job) and job.proposal.replicas is not None for job in tests)
     # Each test has its own candidate number, and so its own stream.
     candidates = [job.key[2] for job in runner.jobs]

@@ -9,8 +9,8 @@ import pytest
 from plain_documents import doc
 
 from pyaccount.document.loading import load
+from pyaccount.execute.certified import Certified
 from pyaccount.execute.options import RunOptions
-from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.lower_ends import AWAY, _enough
 from pyaccount.plan.compiling import compile_document
@@ -26,22 +26,23 @@ TINY: dict[str, Any] = doc(
 )
 
 
-def executed(document: dict[str, Any]) -> SampledEvidence:
+def executed(document: dict[str, Any]) -> Certified:
     return execute_sampled(compile_document(load(document)), RunOptions(threads=1, seed=7))
 
 
 def test_a_lower_end_is_as_near_as_the_tolerance_says() -> None:
     found = executed(ALLOCATION)
-    assert 0.989 * found.epsilon < found.epsilon_lower < found.epsilon
+    assert 0.989 * found.guarantee.epsilon < found.guarantee.epsilon_lower < found.guarantee.epsilon
 
 
 def test_a_power_that_takes_long_is_compared_with_scaled_means() -> None:
     found = executed(TINY)
-    removals = [test for test in found.tests if test.direction == "remove"]
-    assert all(test.accepted and test.proposal.replicas is None for test in removals)
+    assert found.evidence.sampling is not None
+    removals = [test for test in found.evidence.sampling.tests if test.direction == "remove"]
+    assert all(test.accepted and test.proposal.order is None for test in removals)
     # By the second power the last test alone would take 15 million samples.
     assert sum(test.samples for test in removals) < 3_000_000
-    assert found.delta_lower > 0.5 * found.delta
+    assert found.guarantee.delta_lower > 0.5 * found.guarantee.delta
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from plain_documents import doc
 
 import pyaccount
-from pyaccount import _core, execute
+from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
+from pyaccount.execute import composed
 
 #: The losses of these mechanisms are far apart, so that δ is a staircase whose steps only very fine lattices resolve. Two numbers
 #: of each are released, and a record moves each of them by 1.
@@ -48,8 +49,8 @@ def enumerated(epsilon: float) -> float:
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let profiles take no more work than their guarantee, and without a least number of cells."""
-    monkeypatch.setattr(execute, "PROFILE_WORK", 1)
-    monkeypatch.setattr(execute, "LEAST_PROFILE_WORK", 1)
+    monkeypatch.setattr(composed, "PROFILE_WORK", 1)
+    monkeypatch.setattr(composed, "LEAST_PROFILE_WORK", 1)
 
 
 @pytest.mark.usefixtures("little")
@@ -84,8 +85,8 @@ def test_the_number_of_threads_changes_no_number() -> None:
 def test_the_guarantee_does_not_depend_on_what_a_profile_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = pyaccount.certify(document([1.0])).data
     assert usual.evidence.profile_work is None
-    monkeypatch.setattr(execute, "PROFILE_WORK", 0)
-    monkeypatch.setattr(execute, "LEAST_PROFILE_WORK", 1)
+    monkeypatch.setattr(composed, "PROFILE_WORK", 0)
+    monkeypatch.setattr(composed, "LEAST_PROFILE_WORK", 1)
     least = pyaccount.certify(document([1.0])).data
     assert least.evidence.profile_work is not None
     assert least.guarantee == usual.guarantee

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import math
 import operator
@@ -39,6 +38,7 @@ from pyaccount import schemas
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.consistency import CONTENT
 from pyaccount.errors import TIME_IS_UP
+from pyaccount.execute import composed
 from pyaccount.gate.agreement import Terms, differences
 from pyaccount.records.certificate import CertificateModel
 
@@ -259,7 +259,7 @@ def test_what_time_left_out_does_not_differ(monkeypatch: pytest.MonkeyPatch, run
     def late(*_: object) -> None:
         raise pyaccount.LimitError(TIME_IS_UP)
 
-    monkeypatch.setattr(importlib.import_module("pyaccount.execute"), "curves", late)
+    monkeypatch.setattr(composed, "curves", late)
     snapshot(run("verify", RUNS["deterministic"], "--time-limit", "1h"))
 
 

@@ -19,10 +19,10 @@ from schedule_oracle import factor_of_phases, schedule_inconsistencies
 
 from pyaccount.certificate import consistency
 from pyaccount.certificate.consistency import Inconsistency, at, is_number
-from pyaccount.certificate.risk import from_guarantee
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.rates import epochs_of, iterations_of
 from pyaccount.errors import printable, quoted
+from pyaccount.execute.certified import from_guarantee
 from pyaccount.risk.budget import Enclosure, attained_at_least
 from pyaccount.risk.budgets import BUDGETS
 from pyaccount.risk.polynomials import MomentPolynomial

@@ -139,7 +139,7 @@ def clipped(factor: float = 40.0) -> Setting:
     epsilon = 0.05
     square = added_bound(mechanism.core, epsilon, "square")
     assert square is not None
-    components = (replace(PLAIN, share=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -square[1]))
+    components = (replace(PLAIN, units=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -square[1]))
     delta = hockey_stick(nothing(4), truth, epsilon)
     bound = factor * delta
     lost = square[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * bound)
@@ -167,7 +167,7 @@ def _second_moment(coefficients: list[float], share: float, size: float, clip: f
     square = share * math.exp(log_factor + mean - 4.0 * spread)
     claim = mean_claim(mechanism, shape, epsilon, square)
     assert claim is not None
-    components = (replace(PLAIN, share=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -size))
+    components = (replace(PLAIN, units=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -size))
     proposal = replace(plain_proposal(mechanism, "add"), components=components)
     delta = hockey_stick(nothing(4), truth, epsilon)
     lost = square * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * clip * delta)

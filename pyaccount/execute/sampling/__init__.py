@@ -1,4 +1,4 @@
-"""Certify mechanisms by samples of their privacy loss: takes a plan with a sampled reduction, gives evidence.
+"""Certify mechanisms by samples of their privacy loss: takes a plan with a sampled reduction, fills the record.
 
 `shards` runs the core's sampler with a seed and a deadline. `estimates` and `proposals` choose where to sample;
 `betting_choice` chooses this and the betting fractions for a test. `error_probability` says which δ₀ is tested for the
@@ -7,12 +7,11 @@ the wealth) or with a fixed number of samples. `composed_profile` composes the p
 curve with which samples are weighed; `session` holds all of these for one execution. `fixed_sequence` chooses the grid
 and tests its claims in sequence: `calibrate` for the noise multiplier, `confidence` for an ε or δ of a given mechanism.
 `pilot` finds where grids begin, and `once` which direction a grid tests only once. `profile` computes curves from loss
-histograms, `evidence` collects what a certificate states, and `execute` chooses by the document's blank. `forecast`
+histograms, `evidence` and `record` fill the certificate's record, and `execute` chooses by the document's blank. `forecast`
 estimates the cost, and `retest` tests the statement of a finished certificate. Estimates only steer, and only tests
 certify: no guarantee depends on a number of the pilot.
 """
 
-from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled
 
-__all__ = ["SampledEvidence", "execute_sampled"]
+__all__ = ["execute_sampled"]

@@ -390,7 +390,7 @@ def _shifted_betting(
     found: list[Betting] = []
     for units in PLAIN_SHARES:
         tilted = _core.SHARD_UNITS - units
-        components = (replace(PLAIN, share=units), Component(tilted, (), -second[1]))
+        components = (replace(PLAIN, units=units), Component(tilted, (), -second[1]))
         proposal = replace(plain_proposal(mechanism, direction), components=components)
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
         if limits.rounding < MOST_ROUNDING and limits.generator < MOST_GENERATOR * threshold:

@@ -22,12 +22,13 @@ and those by the weight bounds of proposals and the logarithmic Sobolev inequali
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Question
 from pyaccount.execute.unamplified import unsampled_bounds
+from pyaccount.records.certificate import ProfilePoint
 from pyaccount.risk.implied import implied
 from pyaccount.risk.tradeoff import Bound
 
@@ -47,27 +48,21 @@ TOLERANCE = 1e-2
 BEYOND = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class SampledPoint:
-    """δ at one ε: bounds that each hold with probability at least 1 − q, and an estimate if enough was seen."""
+def point_of(epsilon: float, upper: float, lower: float) -> ProfilePoint:
+    """Return δ at one ε, without an estimate: bounds that each hold with probability at least 1 − q."""
+    return ProfilePoint(epsilon=epsilon, delta=upper, delta_lower=lower, delta_estimate=None, standard_error=None)
 
-    epsilon: float
-    upper: float
-    lower: float
-    estimate: float | None = None
-    standard_error: float | None = None
 
-    def estimated(self, found: Estimate) -> SampledPoint:
-        """Return the point with an estimate, moved into the bounds; without one if too little was seen.
+def estimated(point: ProfilePoint, found: Estimate) -> ProfilePoint:
+    """Return a point with an estimate, moved into the bounds; without one if too little was seen.
 
-        Samples are of a pair that need not be attained. If another proof gives a bound far below their estimate, they
-        say nothing about the run itself, and there is no estimate either.
-        """
-        if not found.known or found.value - self.upper > BEYOND * found.standard_error:
-            return self
-        return replace(
-            self, estimate=min(max(found.value, self.lower), self.upper), standard_error=found.standard_error
-        )
+    Samples are of a pair that need not be attained. If another proof gives a bound far below their estimate, they
+    say nothing about the run itself, and there is no estimate either.
+    """
+    if not found.known or found.value - point.delta > BEYOND * found.standard_error:
+        return point
+    estimate = min(max(found.value, point.delta_lower), point.delta)
+    return point.model_copy(update={"delta_estimate": estimate, "standard_error": found.standard_error})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ class Known:
     def added(self, epsilon: float) -> Iterator[float]:
         """Yield upper bounds on δ of an added record, by the means that were tested; `beyond` must be added to them."""
         for test in self.tests:
-            mean, square = test.proposal.log_sobolev, test.square
+            mean, square = test.proposal.log_sobolev, test.second_moment
             further = epsilon - test.epsilon
             if test.accepted and mean is not None:
                 yield _falling(test.threshold, mean.exponent * further)
@@ -105,10 +100,10 @@ class Proven:
     remove: tuple[Bound, ...]
     add: tuple[Bound, ...]
 
-    def capped(self, point: SampledPoint, direction: Direction) -> SampledPoint:
+    def capped(self, point: ProfilePoint, direction: Direction) -> ProfilePoint:
         """Return a point with its upper end at most what these imply, in one direction (or both, which are one)."""
         own, other = (self.add, self.remove) if direction == "add" else (self.remove, self.add)
-        return replace(point, upper=min(point.upper, implied(own, other, point.epsilon)))
+        return point.model_copy(update={"delta": min(point.delta, implied(own, other, point.epsilon))})
 
 
 def proven(session: Session, instance: Instance, known: Known, epsilons: Sequence[float]) -> Proven:

@@ -10,9 +10,10 @@ from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
-from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
+from pyaccount.execute.sampling.record import Result
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
 from pyaccount.execute.solve import rest_alone, unreachable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import SampledEvidence
+    from pyaccount.execute.sampling.evidence import Sampled
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 COARSENESS = 5e-3
 
 
-def calibrate(session: Session) -> SampledEvidence:
+def calibrate(session: Session) -> Sampled:
     """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from above the pilot's root to the unamplified σ."""
     privacy = session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)

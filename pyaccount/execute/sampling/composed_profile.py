@@ -64,7 +64,7 @@ class ComposedProfile:
         return max(curve.core.tail_mass for curve in self.curves.values())
 
     @property
-    def gap(self) -> float:
+    def relative_gap(self) -> float:
         """The largest relative distance between the bounds on D at a node."""
         return max(curve.core.gap for curve in self.curves.values())
 

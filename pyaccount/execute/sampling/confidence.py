@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, stated_separately
-from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
     Grid,
     GridSearch,
@@ -16,13 +16,14 @@ from pyaccount.execute.sampling.fixed_sequence import (
     grids,
 )
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
+from pyaccount.execute.sampling.record import Result
 from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import SampledEvidence
+    from pyaccount.execute.sampling.evidence import Sampled
     from pyaccount.execute.sampling.session import Session
 
 #: The grid for δ: relative distances above the pilot's estimate.
@@ -33,7 +34,7 @@ FAR_DELTA_DISTANCES = (9.0, 3.0)
 DELTA_TOLERANCE = 0.12
 
 
-def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> SampledEvidence:
+def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sampled:
     """Certify the lowest ε of a grid that is accepted at δ. `refused` has the tests of a claim that failed before."""
     delta = number(session.plan.document.privacy.delta)
     search = epsilon_search(session)
@@ -80,7 +81,7 @@ def epsilon_search(session: Session) -> GridSearch:
     return GridSearch(pilot_value, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)
 
 
-def solve_delta(session: Session) -> SampledEvidence:
+def solve_delta(session: Session) -> Sampled:
     """Certify the lowest δ of a grid that is accepted at ε."""
     document = session.plan.document
     epsilon = number(document.privacy.epsilon)

@@ -349,7 +349,7 @@ def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[C
     """Return the components with the units of a shard, by weight; each gets at least one, plain sampling an eighth."""
     units = whole_units(weights, _core.SHARD_UNITS - PLAIN_UNITS + 1)
     return [
-        replace(one, share=unit + (PLAIN_UNITS - 1 if k == 0 else 0))
+        replace(one, units=unit + (PLAIN_UNITS - 1 if k == 0 else 0))
         for k, (one, unit) in enumerate(zip(components, units, strict=True))
     ]
 

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount import _core
-from pyaccount.errors import LimitError
+from pyaccount.errors import LimitError, path_text
+from pyaccount.execute.certified import Certified, from_guarantee, ordered, risk_record, unamplified_record
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed
-from pyaccount.execute.sampling.bounds_without_samples import Known, Proven, SampledPoint, proven
-from pyaccount.execute.sampling.composed_profile import ComposedProfile
+from pyaccount.execute.sampling.bounds_without_samples import Known, Proven, estimated, proven
 from pyaccount.execute.sampling.estimates import SCOUT, stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import Sought, fewer_shards, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain_proposal
+from pyaccount.execute.sampling.record import Result, evidence_record
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.common import default_profile
 from pyaccount.plan.compiling import compile_document
+from pyaccount.records.certificate import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.document.document import Document
-    from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.fixed_sequence import SequenceResult
-    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -47,94 +45,34 @@ ESTIMATE_SHARDS = (32, 256)
 FAR_ESTIMATE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionNumbers:
-    """The bounds on ε and δ in one direction, and its curve."""
+class Sampled(NamedTuple):
+    """What was certified, and the samples of its profile, from which other points can be computed."""
 
-    epsilon: float
-    epsilon_lower: float
-    delta: float
-    delta_lower: float
-    profile: tuple[SampledPoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A result: what was certified, for which mechanism and how. The rest of the evidence is computed for it."""
-
-    instance: Instance
-    acceptance: Acceptance
-    sequence: SequenceResult
-    kind: GuaranteeKind
-    epsilon: float
-    delta: float
-    holds: bool = True
-    solved: float | None = None
-    within: bool = True
-    #: The proof, if moments prove the result.
-    proof: MomentProof | None = None
-    #: How many of the first tests were of a refused claim: their error is not part of the result's probability.
-    refused: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SampledEvidence:
-    """Everything that a certificate of a sampled mechanism states, as computed."""
-
-    #: The plan that was run, its blank filled.
-    instance: Instance
-    holds: bool
-    kind: GuaranteeKind
-    epsilon: float
-    epsilon_lower: float
-    delta: float
-    delta_lower: float
-    #: The error probability of the statement; 0 if it is included in δ.
-    failure_probability: float
-    #: The error probability of each test, and of each lower end and point of the curve.
-    test_probability: float
-    #: The error probability of all tests that could have certified: included in δ, or stated beside the guarantee.
-    total_probability: float
-    #: The error probability of each lower end and each bound of a curve's point, over all directions.
-    pointwise_probability: float
-    solved: float | None
-    directions: dict[Direction, DirectionNumbers]
-    profile: tuple[SampledPoint, ...]
-    tests: tuple[Test, ...]
-    fixed_sample: FixedSample | None
-    seed: int
-    samples: int
-    within_tolerance: bool
-    unamplified: Answer
-    #: The bound that holds if no test accepts: sampled phases with public participations, the rest as analysed.
-    fallback: Answer
-    #: The curve of the phases that are composed with the sampled ones.
-    composed_profile: ComposedProfile | None
-    #: The proof, if moments prove the guarantee.
-    proof: MomentProof | None = None
-    #: What was left out because of a time limit, after the guarantee was known.
-    not_computed: tuple[NotComputed, ...] = ()
-    #: The histograms of the profile, from which the curve's other points can be computed too.
-    histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
-    #: For a budget of risk: the upper and the lower bound on ε at a δ, and this δ.
-    told: tuple[float, float, float] | None = None
+    certified: Certified
+    histograms: dict[Direction, list[Histogram]]
     #: Bounds on the profile other than its own samples; None if there is no profile.
-    proven: Proven | None = None
-
-    @property
-    def document(self) -> Document:
-        """The document, with its blank filled unless the blank is ε or δ."""
-        return self.instance.document
+    beside: Proven | None
 
 
-def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> SampledEvidence:
-    """Return the evidence for a result: lower ends, curves and contrast.
+class _Around(NamedTuple):
+    """What was computed for a result beside its tests."""
+
+    #: The lower bounds on ε and δ, and the points of the profile, in each direction.
+    lower: dict[Direction, tuple[float, float]]
+    curves: dict[Direction, list[ProfilePoint]]
+    #: For a budget of risk: the upper and the lower bound on ε at a δ, and this δ.
+    at: tuple[float, float, float] | None
+    missing: list[NotComputed]
+
+
+def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> Sampled:
+    """Return the record of a result: lower ends, curves and contrast.
 
     `shards` sets the shards drawn for them, instead of a share of the tests'. What a time limit leaves out is recorded
     as missing; the guarantee holds without it. A retest, which sets `shards`, needs everything and raises `LimitError`.
     """
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
-    kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
+    kind, epsilon, q = result.kind, result.epsilon, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
     drawn = profile_shards(_accepted(sequence.tests)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions, and either may be the one that is wrong.
@@ -146,7 +84,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         tested["remove"] = of_a_power(sampler, mechanism, (result.proof.order, epsilon))
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
-    curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
+    curves: dict[Direction, list[ProfilePoint]] = {side: [] for side in mechanism.directions}
     histograms: dict[Direction, list[Histogram]] = {}
     beside: Proven | None = None
     report_delta = None if session.report_delta is None else (math.inf, 0.0, session.report_delta)
@@ -186,45 +124,54 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         if shards is not None or (sequence.value is None and kind != "deterministic"):
             raise
         missing += ["lower ends", "profile"] if part == "lower ends" else ["profile"]
+    certified = _certified(session, result, _Around(lower, curves, report_delta, missing))
+    return Sampled(certified, histograms, beside)
+
+
+def _certified(session: Session, result: Result, around: _Around) -> Certified:
+    """Return the record of a result."""
+    instance, kind, epsilon, delta = result.instance, result.kind, result.epsilon, result.delta
+    q = result.acceptance.probability
     numbers = {
-        direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
-        for direction in mechanism.directions
+        direction: DirectionResult(
+            epsilon=epsilon,
+            epsilon_lower=around.lower[direction][0],
+            delta=delta,
+            delta_lower=around.lower[direction][1],
+            profile=around.curves[direction],
+            curve=None,
+        )
+        for direction in around.lower
     }
-    directions: dict[Direction, DirectionNumbers] = {
-        "remove": numbers.get("remove", numbers.get("replace")),  # type: ignore[dict-item]
-        "add": numbers.get("add", numbers.get("replace")),  # type: ignore[dict-item]
-    }
-    pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
-    profile = tuple(larger(pair) for pair in pairs)
+    both = numbers.get("replace")
+    directions = Directions(remove=both or numbers["remove"], add=both or numbers["add"])
+    ends = directions.remove, directions.add
     unamplified, fallback = _without_samples(session, result)
-    return SampledEvidence(
-        instance=instance,
-        holds=result.holds,
+    guarantee = Guarantee(
         kind=kind,
         epsilon=epsilon,
-        epsilon_lower=max(number.epsilon_lower for number in directions.values()),
+        epsilon_lower=ordered(max(end.epsilon_lower for end in ends), epsilon, "ε"),
         delta=delta,
-        delta_lower=max(number.delta_lower for number in directions.values()),
-        failure_probability=acceptance.starts * q if kind == "confidence" else 0.0,
-        test_probability=q,
-        total_probability=acceptance.starts * q,
-        pointwise_probability=q,
-        solved=result.solved,
+        delta_lower=ordered(max(end.delta_lower for end in ends), delta, "δ"),
+        failure_probability=result.acceptance.starts * q if kind == "confidence" else 0.0,
+    )
+    blank, solved, risk = session.asked.blank, None, None
+    if blank is not None and result.solved is not None:
+        solved = Solved(path=path_text(blank), value=result.solved, fails_at=None)
+    budget = budget_of(session.asked)
+    if budget is not None and around.at is not None:
+        risk = risk_record(budget, from_guarantee(budget, guarantee, directions), around.at)
+    return Certified(
+        instance=instance,
+        holds=result.holds,
+        guarantee=guarantee,
+        solved=solved,
         directions=directions,
-        profile=profile,
-        tests=sequence.tests,
-        fixed_sample=acceptance.fixed,
-        seed=sampler.seed,
-        samples=sampler.samples,
-        within_tolerance=result.within,
-        unamplified=unamplified,
-        fallback=fallback,
-        composed_profile=session.composed_profile(instance),
-        proof=result.proof,
-        not_computed=tuple(missing),
-        histograms=histograms,
-        told=report_delta,
-        proven=beside,
+        profile=[larger(pair) for pair in zip(*(end.profile for end in ends), strict=True)],
+        evidence=evidence_record(session, result, fallback),
+        unamplified=unamplified_record(instance, unamplified),
+        not_computed=around.missing,
+        risk=risk,
     )
 
 
@@ -248,13 +195,14 @@ def _epsilon_at(session: Session, instance: Instance, found: Curve, delta: float
 
 def _points(
     session: Session, mechanism: SampledMechanism, direction: Direction, found: Curve, epsilons: tuple[float, ...]
-) -> tuple[SampledPoint, ...]:
+) -> list[ProfilePoint]:
     """Return one direction's curve: bounds by its histograms and proofs, estimates by samples that cover every ε."""
     bounds = curve(session.sampler, found.histograms[direction], epsilons, found.failure_probability)
     if found.beside is not None:
         bounds = [found.beside.capped(point, direction) for point in bounds]
     estimates = stated_estimates(session.estimator, mechanism, direction, epsilons, ESTIMATE_SHARDS)
-    return tuple(point.estimated(one) for point, one in zip(bounds, estimates, strict=True))
+    points = [estimated(point, one) for point, one in zip(bounds, estimates, strict=True)]
+    return [one.model_copy(update={"delta_lower": min(one.delta_lower, one.delta)}) for one in points]
 
 
 def _sought(

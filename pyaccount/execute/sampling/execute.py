@@ -9,29 +9,31 @@ from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
 from pyaccount.execute.sampling.error_probability import folded, of_claim
-from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+from pyaccount.execute.sampling.record import Result
 from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
+    from pyaccount.execute.certified import Certified
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.evidence import SampledEvidence
+    from pyaccount.execute.sampling.evidence import Sampled
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def execute_sampled(plan: CompiledDocument, options: RunOptions) -> SampledEvidence:
+def execute_sampled(plan: CompiledDocument, options: RunOptions) -> Certified:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
     session = open_session(plan, options)
     options.report("bounds without samples", 0, None)
     with knowing(lambda: session.known):
         take_claim(session)
-        return _execute(session)
+        return _execute(session).certified
 
 
-def _execute(session: Session) -> SampledEvidence:
+def _execute(session: Session) -> Sampled:
     if session.plan.document.accounting.method == "renyi":
         return execute_renyi(session)
     blank = session.plan.document.blank
@@ -41,7 +43,7 @@ def _execute(session: Session) -> SampledEvidence:
     return solvers[str(blank[-1])](session)
 
 
-def _check(session: Session) -> SampledEvidence:
+def _check(session: Session) -> Sampled:
     """Test the claim; if it is not accepted, find the ε that can be certified at its δ."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)

@@ -33,9 +33,25 @@ Remaining = Callable[[], float | None]
 class Component:
     """A proposal's share of a mixture: a law and its mean scale, or, without parameters, a tilt."""
 
-    share: int
+    #: The units of a shard that it gets.
+    units: int
     parameters: tuple[float, ...]
     number: float
+
+    @property
+    def share(self) -> float:
+        """The share of the samples."""
+        return self.units / _core.SHARD_UNITS
+
+    @property
+    def tilt(self) -> float | None:
+        """The tilt, if it is one."""
+        return None if self.parameters else self.number
+
+    @property
+    def mean_scale(self) -> float | None:
+        """The mean scale of a law."""
+        return self.number if self.parameters else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +116,26 @@ class Proposal:
     def __post_init__(self) -> None:
         # In a mixture, what a power leaves out would be lost.
         assert self.replicas is None or not self.components, "samples of a power are not mixed with others"
+
+    @property
+    def mixture(self) -> tuple[Component, ...]:
+        """The components, as certificates call them."""
+        return self.components
+
+    @property
+    def order(self) -> int | None:
+        """The power of the likelihood ratio, if samples are of one."""
+        return None if self.replicas is None else self.replicas.order
+
+    @property
+    def block(self) -> int | None:
+        """The rounds of a block, if replicas are drawn by blocks."""
+        return None if self.replicas is None else self.replicas.arguments["block"]
+
+    @property
+    def most_busy(self) -> int | None:
+        """The most replicas that may be busy at once, if not all may be."""
+        return None if self.replicas is None else self.replicas.arguments["most_busy"]
 
     @property
     def wave(self) -> int:
@@ -297,4 +333,4 @@ def pieces(job: Job, count: int) -> Iterator[tuple[int, int]]:
 
 def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
     """Return components in the form that the core takes."""
-    return [(one.share, one.parameters, one.number) for one in components]
+    return [(one.units, one.parameters, one.number) for one in components]

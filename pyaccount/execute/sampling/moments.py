@@ -82,6 +82,11 @@ class MomentProof:
         return self.replicas.order
 
     @property
+    def most_busy(self) -> int | None:
+        """The most replicas that may be busy at once, if not all may be."""
+        return self.replicas.arguments["most_busy"]
+
+    @property
     def log_moment(self) -> float:
         """The upper bound on ln Z_m of the order that proves the claim."""
         return self.log_moments[self.order]

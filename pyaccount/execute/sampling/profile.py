@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
+from pyaccount.execute.sampling.bounds_without_samples import point_of
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.bounds_without_samples import Proven
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.records.certificate import ProfilePoint
 
 #: The number of bounds that share one q: two formulas for each histogram.
 FORMULAS = 2
@@ -57,7 +58,7 @@ class Histogram:
         under = None if self.under is None or other.under is None else self.under.merged(other.under)
         return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses), under)
 
-    def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> SampledPoint:
+    def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> ProfilePoint:
         """Return bounds on δ at ε."""
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
@@ -75,7 +76,7 @@ class Histogram:
         samples, weight_bound = self.losses.samples, limits.weight_bound
         log = math.log(FORMULAS / failure_probability)
         if not math.isfinite(weight_bound):
-            return SampledPoint(epsilon, 1.0, 0.0)
+            return point_of(epsilon, 1.0, 0.0)
 
         def margin(square: float, mean: float) -> float:
             # Each side of the empirical Bernstein bound has its own share of q, hence ln 2 more.
@@ -92,7 +93,7 @@ class Histogram:
         if judged is not None:
             limits = sampler.limits(judged, self.direction, self.proposal, epsilon)
         lower -= limits.generator + limits.below
-        return SampledPoint(epsilon, min(1.0, upper), max(0.0, lower))
+        return point_of(epsilon, min(1.0, upper), min(max(0.0, lower), 1.0))
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
@@ -150,7 +151,7 @@ class Curve:
     #: Bounds on the profile from other sources than its own samples.
     beside: Proven | None = None
 
-    def point(self, epsilon: float) -> SampledPoint:
+    def point(self, epsilon: float) -> ProfilePoint:
         """Return bounds on δ at ε."""
         points = [
             curve(self.sampler, histograms, (epsilon,), self.failure_probability)[0]
@@ -171,33 +172,34 @@ class Curve:
         grid = [k * step for k in range(2 * STEPS + 1)]
         upper, lower = math.inf, 0.0
         for epsilon in reversed(grid):
-            if self.point(epsilon).upper > delta:
+            if self.point(epsilon).delta > delta:
                 break
             upper = epsilon
         for epsilon in grid:
-            if self.point(epsilon).lower <= delta:
+            if self.point(epsilon).delta_lower <= delta:
                 break
             lower = epsilon
         return lower, upper
 
 
-def larger(points: Sequence[SampledPoint]) -> SampledPoint:
+def larger(points: Sequence[ProfilePoint]) -> ProfilePoint:
     """Return the guarantee's point from those of its directions, (remove, add) or one: the larger bounds and estimate.
 
     If too little of adding a record was seen for an estimate, that of removing one is used: adding is seldom the larger
     of the two, and if it is, it is seen as well. Without an estimate of the first direction there is none.
     """
-    upper, lower = max(point.upper for point in points), max(point.lower for point in points)
-    if points[0].estimate is None:
-        return SampledPoint(points[0].epsilon, upper, lower)
-    known = [(point.estimate, point.standard_error) for point in points if point.estimate is not None]
+    upper, lower = max(point.delta for point in points), max(point.delta_lower for point in points)
+    found = point_of(points[0].epsilon, upper, lower)
+    if points[0].delta_estimate is None:
+        return found
+    known = [(point.delta_estimate, point.standard_error) for point in points if point.delta_estimate is not None]
     estimate, error = max(known, key=lambda pair: pair[0])
-    return SampledPoint(points[0].epsilon, upper, lower, max(estimate, lower), error)
+    return found.model_copy(update={"delta_estimate": max(estimate, lower), "standard_error": error})
 
 
 def curve(
     sampler: Sampler, histograms: Sequence[Histogram], epsilons: Sequence[float], failure_probability: float
-) -> list[SampledPoint]:
+) -> list[ProfilePoint]:
     """Return the points of one direction: for each ε the best bounds of several histograms, with q divided among them.
 
     Each point holds with its own probability. A neighbour's bound would add the neighbour's error probability, so none
@@ -206,5 +208,6 @@ def curve(
     points = []
     for epsilon in epsilons:
         found = [histogram.point(sampler, epsilon, failure_probability / len(histograms)) for histogram in histograms]
-        points.append(SampledPoint(epsilon, min(point.upper for point in found), max(point.lower for point in found)))
+        upper, lower = min(point.delta for point in found), max(point.delta_lower for point in found)
+        points.append(point_of(epsilon, upper, lower))
     return points

@@ -72,12 +72,12 @@ def mixed(
         if one.parameters or one.number != 0.0
     ]
     spare = _core.SHARD_UNITS - share - (0 if bounded_by_plain else 1)
-    rest = sorted(rest, key=lambda one: -one.share)[:spare]
+    rest = sorted(rest, key=lambda one: -one.units)[:spare]
     if not rest:
         return None
-    head = [replace(PLAIN, share=share)] if bounded_by_plain else [PLAIN, own]
-    units = whole_units([one.share for one in rest], spare)
-    return (*head, *(replace(one, share=unit) for one, unit in zip(rest, units, strict=True)))
+    head = [replace(PLAIN, units=share)] if bounded_by_plain else [PLAIN, own]
+    units = whole_units([one.units for one in rest], spare)
+    return (*head, *(replace(one, units=unit) for one, unit in zip(rest, units, strict=True)))
 
 
 def whole_units(weights: Sequence[float], units: int) -> list[int]:

@@ -20,7 +20,7 @@ from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.sampling.calibrate import composed_noise
 from pyaccount.execute.sampling.error_probability import folded
-from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.moments import (
     ASKED_WORK,
@@ -31,12 +31,13 @@ from pyaccount.execute.sampling.moments import (
     has_moments,
     inverse,
 )
+from pyaccount.execute.sampling.record import Result
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.execute.sampling.evidence import SampledEvidence
+    from pyaccount.execute.sampling.evidence import Sampled
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
@@ -61,7 +62,7 @@ SHRUNK, NEGLIGIBLE = 0.9, 1e-6
 RAISED, RAISES = 1e-4, 16
 
 
-def execute_renyi(session: Session) -> SampledEvidence:
+def execute_renyi(session: Session) -> Sampled:
     """Run a plan by moments. Raises as `execute_sampled`."""
     blank = session.plan.document.blank
     solvers = {None: _claim, "multiplier": _noise, "epsilon": _epsilon, "delta": _delta}
@@ -127,30 +128,30 @@ def moments_of(session: Session, instance: Instance) -> Moments:
     return Moments(session.engine, mechanism)
 
 
-def _claim(session: Session) -> SampledEvidence:
+def _claim(session: Session) -> Sampled:
     """Certify the claim, or the smallest ε at its δ if moments do not prove it."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)
     proof = prove_claim(session, instance, epsilon, delta)
     if proof is not None:
-        return _evidence(session, instance, (epsilon, delta), proof)
+        return evidence_of(session, _result(instance, (epsilon, delta), proof))
     found, proof = prove_epsilon(session, instance, delta)
-    return replace(_evidence(session, instance, (found, delta), proof), holds=False)
+    return evidence_of(session, replace(_result(instance, (found, delta), proof), holds=False))
 
 
-def _epsilon(session: Session) -> SampledEvidence:
+def _epsilon(session: Session) -> Sampled:
     instance, delta = session.plan.at(), number(session.plan.document.privacy.delta)
     found, proof = prove_epsilon(session, instance, delta)
-    return _evidence(session, instance, (found, delta), proof, solved=found)
+    return evidence_of(session, _result(instance, (found, delta), proof, solved=found))
 
 
-def _delta(session: Session) -> SampledEvidence:
+def _delta(session: Session) -> Sampled:
     instance, epsilon = session.plan.at(), number(session.plan.document.privacy.epsilon)
     found, proof = prove_delta(session, instance, epsilon)
-    return _evidence(session, instance, (epsilon, found), proof, solved=found)
+    return evidence_of(session, _result(instance, (epsilon, found), proof, solved=found))
 
 
-def _noise(session: Session) -> SampledEvidence:
+def _noise(session: Session) -> Sampled:
     """Certify the smallest σ at which moments prove the claim."""
     plan, privacy = session.plan, session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)
@@ -218,8 +219,8 @@ def _noise(session: Session) -> SampledEvidence:
         sigma = _least(
             lambda one: session.unsampled(plan.at(one), epsilon=epsilon).upper <= delta, NOISE_RANGE[0], sigma
         )
-        return _evidence(session, plan.at(sigma), (epsilon, delta), None, solved=sigma)
-    return _evidence(session, instance, (epsilon, delta), proof, solved=sigma)
+        return evidence_of(session, _result(plan.at(sigma), (epsilon, delta), None, solved=sigma))
+    return evidence_of(session, _result(instance, (epsilon, delta), proof, solved=sigma))
 
 
 def _added(session: Session, sigma: float, epsilon: float, delta: float) -> float:
@@ -270,16 +271,10 @@ def _crossing(excess: Callable[[float], float], start: float, slope: float, marg
     raise NumericsError("the search for σ did not converge; try another epsilon or delta")
 
 
-def _evidence(
-    session: Session,
-    instance: Instance,
-    claim: tuple[float, float],
-    proof: MomentProof | None,
-    *,
-    solved: float | None = None,
-) -> SampledEvidence:
-    """Return the evidence for a claim (ε, δ) that holds without samples."""
+def _result(
+    instance: Instance, claim: tuple[float, float], proof: MomentProof | None, solved: float | None = None
+) -> Result:
+    """Return the result for a claim (ε, δ) that holds without samples."""
     (epsilon, delta), sequence = claim, SequenceResult(None, ())
     acceptance = folded(delta, 1)
-    result = Result(instance, acceptance, sequence, "deterministic", epsilon, delta, solved=solved, proof=proof)
-    return evidence_of(session, result)
+    return Result(instance, acceptance, sequence, "deterministic", epsilon, delta, solved=solved, proof=proof)

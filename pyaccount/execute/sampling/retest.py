@@ -22,13 +22,13 @@ from pyaccount.execute.sampling.error_probability import (
 )
 from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import (
-    Result,
-    SampledEvidence,
+    Sampled,
     evidence_of,
     profile_shards,
 )
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.profile import curve, larger
+from pyaccount.execute.sampling.record import Result
 from pyaccount.execute.sampling.renyi import prove_claim, prove_delta, prove_epsilon
 from pyaccount.execute.sampling.session import Session, open_session
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.bounds_without_samples import SampledPoint
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.records.certificate import ProfilePoint
 
 
 #: How often a claim is tested before it counts as not accepted.
@@ -72,21 +72,23 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Retest:
-    """The result of a retest. The evidence is for the unchanged statement, whether it was `accepted` or not."""
+    """The result of a retest. What was `sampled` is for the unchanged statement, whether it was `accepted` or not."""
 
-    evidence: SampledEvidence
+    sampled: Sampled
     accepted: bool
     #: The last test in each direction; empty if nothing had to be sampled.
     tests: tuple[Test, ...]
     session: Session
+    #: The error probability of each bound of a point, over all directions.
+    probability: float
 
-    def point(self, epsilon: float, direction: Direction | None = None) -> SampledPoint:
+    def point(self, epsilon: float, direction: Direction | None = None) -> ProfilePoint:
         """Return bounds on δ at any ε from the new samples, in one direction or the larger of both."""
-        session, found = self.session, self.evidence.histograms
-        share = self.evidence.pointwise_probability / len(found)
+        session, found = self.session, self.sampled.histograms
+        share = self.probability / len(found)
         sides = self._directions(direction)
         points = [curve(session.sampler, found[side], (epsilon,), share)[0] for side in sides]
-        beside = self.evidence.proven
+        beside = self.sampled.beside
         if self.accepted and beside is not None:
             points = [beside.capped(one, side) for one, side in zip(points, sides, strict=True)]
         return larger(points)
@@ -99,7 +101,7 @@ class Retest:
         With `below` it is of the pair for lower ends, if the bounding pair is not attained.
         """
         session = self.session
-        mechanism = session.mechanism(self.evidence.instance)
+        mechanism = session.mechanism(self.sampled.certified.instance)
         judged = (mechanism.lower or mechanism) if below else mechanism
         least, most = (times * shards for shards in ESTIMATE_SHARDS)
         effort = Effort(least, most, purpose="estimate")
@@ -112,7 +114,7 @@ class Retest:
         return largest.value, largest.standard_error
 
     def _directions(self, direction: Direction | None) -> list[Direction]:
-        return [side for side in self.evidence.histograms if direction is None or side in (direction, "replace")]
+        return [side for side in self.sampled.histograms if direction is None or side in (direction, "replace")]
 
 
 def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Retest:
@@ -144,8 +146,7 @@ def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Re
     result = Result(
         instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value, proof=proof
     )
-    evidence = evidence_of(session, result, shards=shards)
-    return Retest(evidence, accepted, tests, session)
+    return Retest(evidence_of(session, result, shards=shards), accepted, tests, session, acceptance.probability)
 
 
 def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:

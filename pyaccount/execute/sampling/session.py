@@ -19,6 +19,7 @@ from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
+    from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.plan.compiled import CompiledDocument, Instance
@@ -38,6 +39,8 @@ class Session:
     sampler: Sampler
     estimator: Estimator
     engine: Engine
+    #: The document as it was asked for, before choices and the claim that keeps a budget of risk.
+    asked: Document
     #: The random numbers for the search of a root, the same for all candidates.
     stream: int | None = None
     #: The δ at which the composed phases' curve ends, and the last curve, by its rounds.
@@ -165,4 +168,4 @@ def open_session(plan: CompiledDocument, options: RunOptions) -> Session:
     assert options.seed is not None
     sampler = Sampler(options)
     engine = Engine(threads=options.threads, time_limit=options.remaining)
-    return Session(plan, sampler, Estimator(sampler), engine)
+    return Session(plan, sampler, Estimator(sampler), engine, plan.asked or plan.document)

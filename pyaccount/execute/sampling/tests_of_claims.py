@@ -46,11 +46,21 @@ class SquareTest:
 
     proposal: LogSobolev
     bound: float
-    most: float
-    fractions: tuple[float, ...]
+    weight_bound: float
+    betting_fractions: tuple[float, ...]
     samples: int
     log_wealth: float
     accepted: bool
+
+    @property
+    def size(self) -> float:
+        """The factor of d."""
+        return self.proposal.size
+
+    @property
+    def exponent(self) -> float:
+        """λ of D."""
+        return self.proposal.exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class Test:
     threshold: float
     proposal: Proposal
     limits: SampleLimits
-    fractions: tuple[float, ...]
+    betting_fractions: tuple[float, ...]
     samples: int
     log_wealth: float
     log_target: float
@@ -72,12 +82,17 @@ class Test:
     standard_error: float | None
     accepted: bool
     #: The test of the second moment, with the same target, if the test needs one.
-    square: SquareTest | None = None
+    second_moment: SquareTest | None = None
+
+    @property
+    def weight_bound(self) -> float:
+        """The largest value that one sample can contribute."""
+        return self.limits.weight_bound
 
     @property
     def drawn(self) -> bool:
         """Whether samples of δ were drawn for it, so that its proposal can be reused for this direction."""
-        return bool(self.fractions) and self.proposal.log_sobolev is None
+        return bool(self.betting_fractions) and self.proposal.log_sobolev is None
 
     @property
     def worth(self) -> float:
@@ -158,7 +173,7 @@ def _without_samples(
         threshold=claim.delta,
         proposal=proposal,
         limits=limits,
-        fractions=(),
+        betting_fractions=(),
         samples=0,
         log_wealth=claim.log_target if accepted else 0.0,
         log_target=claim.log_target,
@@ -233,7 +248,7 @@ def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
         threshold=claim.delta,
         proposal=betting.proposal,
         limits=limits,
-        fractions=tuple(bet.fraction for bet in table.bets),
+        betting_fractions=tuple(bet.fraction for bet in table.bets),
         samples=samples,
         log_wealth=wealth.highest,
         log_target=claim.log_target,
@@ -282,8 +297,8 @@ def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting
     first = _square_test(sampler, claim, replace(betting, proposal=proposal), found)
     if not first.accepted:
         refused = _without_samples(claim, direction, betting.proposal, limits, accepted=False)
-        return replace(refused, square=first)
-    return replace(_bet(sampler, claim, direction, replace(betting, square=None)), square=first)
+        return replace(refused, second_moment=first)
+    return replace(_bet(sampler, claim, direction, replace(betting, square=None)), second_moment=first)
 
 
 def _square_test(sampler: Sampler, claim: Claim, betting: Betting, found: MeanClaim) -> SquareTest:
@@ -389,7 +404,7 @@ def run_fixed_sample_tests(
                 threshold=plan.bar,
                 proposal=proposal,
                 limits=limits,
-                fractions=(),
+                betting_fractions=(),
                 samples=plan.samples,
                 log_wealth=0.0,
                 log_target=-math.log(plan.failure_probability),

@@ -1,21 +1,29 @@
-"""The numbers of a certificate, and the parts that composed and sampled evidence share."""
+"""What the engines fill of a certificate's record, and the parts that composed and sampled numbers share."""
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import NumericsError
+from pyaccount.plan.conventions import contrast_words
 from pyaccount.plan.matrices.base import has_workload
+from pyaccount.records.certificate import Contrast, RiskRecord
 from pyaccount.records.evidence import BudgetLine, ConsideredRecord, SearchedRecord
+from pyaccount.risk.budget import Enclosure, attained_at_least
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.execute.engine import DirectedAnswer
-    from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.records.certificate import Directions, Guarantee, ProfilePoint, Solved
+    from pyaccount.document.document import Document
+    from pyaccount.execute.engine import Answer, DirectedAnswer
+    from pyaccount.execute.progress import NotComputed
+    from pyaccount.plan.compiled import CompiledDocument, Instance
+    from pyaccount.records.certificate import Directions, Guarantee, KindOfRecord, ProfilePoint, Solved
     from pyaccount.records.evidence import EvidenceRecord
+    from pyaccount.risk.budget import Budget, Points
 
 #: The source of the error budget that is not a contribution to δ.
 RELATIVE = "profile_relative_error"
@@ -36,14 +44,70 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateNumbers:
-    """The numbers of a certificate, from composed or from sampled evidence."""
+class Certified:
+    """What a run certified: the fields of the certificate's record that are computed. `instance` is the plan that was run.
 
+    Its blank is filled, unless the blank is ε or δ.
+    """
+
+    instance: Instance
+    holds: bool
     guarantee: Guarantee
     solved: Solved | None
     directions: Directions
     profile: list[ProfilePoint]
     evidence: EvidenceRecord
+    unamplified: Contrast
+    #: What was left out because of a time limit, after the guarantee was known.
+    not_computed: list[NotComputed]
+    risk: RiskRecord | None = None
+    #: The guarantee for each kind of record, if records are of several kinds.
+    records: list[KindOfRecord] | None = None
+    group_lemma: Contrast | None = None
+
+    @property
+    def document(self) -> Document:
+        """The document that was run."""
+        return self.instance.document
+
+
+def unamplified_record(instance: Instance, answer: Answer) -> Contrast:
+    """Return the bound for public participations as it is stated for contrast."""
+    words, delta = contrast_words(instance.theorems), answer.question.delta or 0.0
+    return Contrast(description=words, epsilon=_known(answer.upper), delta=delta)
+
+
+def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, float, float]) -> RiskRecord:
+    """Return what is certified of a budget: `value` bounds the measure, `told` is ε, its lower bound, and their δ."""
+    return RiskRecord(
+        measure=budget.measure,  # type: ignore[arg-type]
+        budget=budget.limit,
+        **{"false_positive_rate": None, "last_epsilon": None, "least_rate": None, **budget.details()},
+        value=_known(value[0]),
+        value_lower=value[1],
+        epsilon=_known(told[0]),
+        epsilon_lower=told[1],
+        delta=told[2],
+    )
+
+
+def from_guarantee(budget: Budget, guarantee: Guarantee, directions: Directions) -> tuple[float, float]:
+    """Return (upper, lower) bounds on the measure by the guarantee alone, in both directions: see `Budget.claim`."""
+    points: Points = {
+        # δ falls with ε, so a lower bound on δ here is also one at ε = 0.
+        side: [
+            *([Enclosure(0.0, ends.delta_lower, 1.0)] if guarantee.epsilon > 0.0 else []),
+            Enclosure(guarantee.epsilon, ends.delta_lower, guarantee.delta),
+        ]
+        for side, ends in zip(DIRECTIONS, (directions.remove, directions.add), strict=True)
+    }
+    most = budget.at_most(points)
+    return most, min(most, attained_at_least(budget, points))
+
+
+def _known(bound: float) -> float | None:
+    """Return a bound; None if it is infinite."""
+    return bound if math.isfinite(bound) else None
 
 
 def ordered(lower: float, upper: float, what: str) -> float:
