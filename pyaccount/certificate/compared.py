@@ -6,14 +6,14 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.reading.sources import Handed
-from pyaccount.records.fields import NonNegative, Probability, Record
+from pyaccount.records.fields import PROBABILITY, SQUARED_NORMS, EpsilonLower, EpsilonUpper, Probability, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,11 +63,11 @@ class ComparedRecord(Record):
     group_size: int
     unit: Literal["record", "user"] = Field(description="What is protected: a record or a user.")
     sampler: str = Field(description="The sampler of each phase.")
-    epsilon: NonNegative = Field(description="Upper bound on ε, in nats.")
-    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds.")
-    delta: Probability = Field(description="Upper bound on δ.")
+    epsilon: EpsilonUpper = Field(description="Upper bound on ε, in nats.")
+    epsilon_lower: EpsilonLower = Field(description="Lower bound: no smaller ε holds.")
+    delta: Annotated[Probability, PROBABILITY] = Field(description="Upper bound on δ.")
     noise_multiplier: float | None = Field(description="σ, if all phases have the same Gaussian noise; otherwise null.")
-    unamplified_epsilon: NonNegative | None = Field(
+    unamplified_epsilon: EpsilonUpper | None = Field(
         description="Upper bound on ε at this δ, if no participations were secret (each certificate states what "
         "exactly that means). Null if it is infinite, or not known at such a small δ."
     )
@@ -77,13 +77,15 @@ class ComparedRecord(Record):
     distinct_records: float | None = Field(
         description="The expected number of distinct records in a batch, if there is one phase."
     )
-    prefix_sum_mse: float | None = Field(
+    prefix_sum_mse: Annotated[float | None, SQUARED_NORMS] = Field(
         description="The mean variance of the noise of prefix sums, if there is one phase."
     )
     workload: str | None = Field(
         default=None, description="The workload of the document in words; null if it has none."
     )
-    workload_mse: float | None = Field(default=None, description="The mean variance of the noise under this workload.")
+    workload_mse: Annotated[float | None, SQUARED_NORMS] = Field(
+        default=None, description="The mean variance of the noise under this workload."
+    )
     seconds: float = Field(description="The time that certifying took here, in seconds; 0 for a finished certificate.")
     document_sha256: str
     finished: bool = Field(
@@ -94,6 +96,16 @@ class ComparedRecord(Record):
         default=None,
         description="The kind of matrix, if there is one phase, and whether it was optimised for its sampling.",
     )
+
+    @property
+    def shown_name(self) -> str:
+        """The name, with a note if the claim of the document does not hold."""
+        return self.name if self.holds else f"{self.name} (does not hold)"
+
+    @property
+    def protected(self) -> str:
+        """Who is protected, and against which change."""
+        return protects(self)
 
     def series(self, *, alike: bool) -> str:
         """Return the name of the row's series in a picture: sampler, matrix and, unless `alike`, who is protected."""

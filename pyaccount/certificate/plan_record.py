@@ -9,9 +9,10 @@ from pydantic import Field
 
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import path_text
+from pyaccount.execute.certified import considered
 from pyaccount.plan.cost import composing_cost, sampling_cost
-from pyaccount.plan.matrices.base import has_workload
 from pyaccount.records.certificate import ReductionRecord
+from pyaccount.records.evidence import ConsideredRecord
 from pyaccount.records.fields import NonNegative, OutputRecord, Record
 
 if TYPE_CHECKING:
@@ -55,26 +56,6 @@ class OfferRecord(Record):
     samples_estimate: NonNegative = Field(description="The number of samples that its tests are expected to take.")
 
 
-class CandidateRecord(Record):
-    """One candidate of a choice. The values are estimates."""
-
-    matrix: str = Field(description="The kind of matrix.")
-    bands: int = Field(description="The number of its bands.")
-    sampler: dict[str, int] = Field(
-        description="Its values of the sampler's keys that are `choose:` lists; empty if there are none."
-    )
-    relative_error_estimate: NonNegative | None = Field(
-        description="The squared error, divided by the square of the share of the records that a batch contains. It "
-        "is compared if keys of the sampler are chosen; otherwise null."
-    )
-    noise_multiplier_estimate: NonNegative = Field(description="The σ that it would need.")
-    prefix_sum_mse_estimate: NonNegative = Field(description="The error of prefix sums that it would have.")
-    workload_error_estimate: NonNegative | None = Field(
-        description="The squared error under the workload of the document, which is compared; null if the document "
-        "has no workload."
-    )
-
-
 class ForecastRecord(Record):
     """What the certificate is expected to cost and to state. None of this is a guarantee."""
 
@@ -89,7 +70,7 @@ class ForecastRecord(Record):
     draws: list[str] = Field(
         description="Where the tests draw their samples from, in words; empty if nothing is tested."
     )
-    candidates: list[CandidateRecord] = Field(description="The candidates of a choice; empty if there is no choice.")
+    candidates: list[ConsideredRecord] = Field(description="The candidates of a choice; empty if there is no choice.")
     cheaper: list[str] = Field(description="Ways to compute the certificate that take fewer samples, in words.")
 
 
@@ -186,18 +167,7 @@ def _forecast(estimated: Estimated) -> ForecastRecord:
         trade=[]
         if pilot is None or pilot.pilot_value is None
         else [OfferRecord(value=one.value, distance=one.distance, samples_estimate=one.samples) for one in pilot.trade],
-        candidates=[
-            CandidateRecord(
-                matrix=one.matrix,
-                bands=one.bands,
-                sampler=dict(one.chosen),
-                relative_error_estimate=one.relative_error,
-                noise_multiplier_estimate=one.noise_multiplier,
-                prefix_sum_mse_estimate=one.prefix_sum_mse,
-                workload_error_estimate=one.squared_error if has_workload(plan.document) else None,
-            )
-            for one in plan.considered
-        ],
+        candidates=considered(plan),
         draws=[] if pilot is None else list(pilot.draws),
         cheaper=[] if pilot is None else list(cheaper(plan, pilot)),
     )

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyaccount.records.certificate import CertificateModel, MatrixRecord, PhaseRecord
     from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
 
@@ -90,15 +88,6 @@ def failing(data: CertificateModel) -> tuple[str, str]:
     is rounded) the bound.
     """
     return ("", " does not meet the target") if _own(data) else ("the bound does not meet the target at ", "")
-
-
-def error_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
-    """Return the headings of the errors by which candidates were compared, beyond the error of prefix sums."""
-    further = ["squared error under the workload"] if any(one.workload_error_estimate for one in considered) else []
-    return (
-        *further,
-        *(["error relative to the batch"] if any(one.relative_error_estimate for one in considered) else []),
-    )
 
 
 def candidate_name(one: ConsideredRecord) -> str:

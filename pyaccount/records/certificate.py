@@ -14,8 +14,10 @@ from pydantic import Field
 from pyaccount.document.ranges import COUNT, ITERATIONS
 from pyaccount.records.evidence import EvidenceRecord
 from pyaccount.records.fields import (
+    CLIP_NORMS,
     NATS,
     PROBABILITY,
+    SQUARED_NORMS,
     DeltaLower,
     DeltaUpper,
     EpsilonLower,
@@ -28,6 +30,7 @@ from pyaccount.records.fields import (
     Probability,
     Record,
     Role,
+    Unit,
     Upper,
     Words,
 )
@@ -255,13 +258,15 @@ class PhaseRecord(Record):
         description="The values that were chosen for keys of the sampler which the document leaves to `choose:` "
         "lists. Null if there are no such keys.",
     )
-    iterations: int = Field(ge=1, le=int(ITERATIONS.maximum), description="The number of iterations of one run.")
-    epochs: Finite | None = Field(
+    iterations: Annotated[int, Unit("iterations")] = Field(
+        ge=1, le=int(ITERATIONS.maximum), description="The number of iterations of one run."
+    )
+    epochs: Annotated[Finite | None, Unit("epochs")] = Field(
         description="The exact number of epochs of the iterations, if the document counts in epochs. It is at least "
         "the number in the document, because the number of iterations is rounded up. Null if the document "
         "counts in iterations.",
     )
-    count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
+    count: Annotated[int, Unit("runs")] = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
     noise_multiplier: Finite | None = Field(
         description="σ of every round, in units of the clip norm. For Laplace noise: its scale. Null if it differs from round to "
         "round (see schedules), and for a phase with a mechanism."
@@ -281,7 +286,7 @@ class PhaseRecord(Record):
         "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Null if there is only one release, with a "
         "matrix, and if σ differs from round to round.",
     )
-    sampling_probability: Finite | None = Field(
+    sampling_probability: Annotated[Finite | None, PROBABILITY] = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
         "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null for samplers "
         "that do not draw with one probability: without sampling, with replacement, in two stages, random allocation "
@@ -290,20 +295,20 @@ class PhaseRecord(Record):
     probabilities: ProbabilitiesRecord | None = Field(
         description="The probabilities of single records. Null if all of them are drawn with the same one.",
     )
-    draws_per_iteration: int | None = Field(
+    draws_per_iteration: Annotated[int | None, Unit("draws per iteration")] = Field(
         description="The number of batches that are drawn for one iteration, each independently; noise is added "
         "once, to their sum. Null if it is 1.",
     )
-    participation_rate: Finite | None = Field(
+    participation_rate: Annotated[Finite | None, Unit("participations per iteration")] = Field(
         description="The long-run share of iterations in which a record takes part. (With replacement, and with "
         "several draws in an iteration: the expected number of times that it is drawn in one.) Null without "
         "sampling, for users, who differ, and if rounds or records have different rates."
     )
-    expected_batch_size: Finite | None = Field(
+    expected_batch_size: Annotated[Finite | None, Unit("records per batch")] = Field(
         description="The expected number of records in a batch, or of draws if a record may be drawn several times. Null if it "
         "is not known, or if rounds have different ones."
     )
-    distinct_records: Finite | None = Field(
+    distinct_records: Annotated[Finite | None, Unit("records per batch")] = Field(
         description="The expected number of distinct records in a batch, if the size of the data set is known.",
     )
     noise: Literal["gaussian", "laplace"] | None = Field(
@@ -318,9 +323,13 @@ class WorkloadUtility(Record):
     """
 
     what: str = Field(description="The workload of the document in words.")
-    mse: NonNegative = Field(description="The mean over the iterations of the variance of the noise in it.")
-    rmse: NonNegative = Field(description="The square root of this mean.")
-    max_error: NonNegative = Field(description="The largest standard deviation of the noise in it.")
+    mse: Annotated[NonNegative, SQUARED_NORMS] = Field(
+        description="The mean over the iterations of the variance of the noise in it."
+    )
+    rmse: Annotated[NonNegative, CLIP_NORMS] = Field(description="The square root of this mean.")
+    max_error: Annotated[NonNegative, CLIP_NORMS] = Field(
+        description="The largest standard deviation of the noise in it."
+    )
 
 
 class Utility(Record):
@@ -328,9 +337,13 @@ class Utility(Record):
     that.
     """
 
-    prefix_sum_mse: NonNegative = Field(description="The mean over the iterations of the variance of the summed noise.")
-    prefix_sum_rmse: NonNegative = Field(description="The square root of this mean.")
-    max_error: NonNegative = Field(description="The largest standard deviation of the summed noise.")
+    prefix_sum_mse: Annotated[NonNegative, SQUARED_NORMS] = Field(
+        description="The mean over the iterations of the variance of the summed noise."
+    )
+    prefix_sum_rmse: Annotated[NonNegative, CLIP_NORMS] = Field(description="The square root of this mean.")
+    max_error: Annotated[NonNegative, CLIP_NORMS] = Field(
+        description="The largest standard deviation of the summed noise."
+    )
     workload: WorkloadUtility | None = Field(
         description="The same for the workload of the document. Null if it has none, that is, if the "
         "workload is prefix sums.",

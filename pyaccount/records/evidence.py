@@ -8,7 +8,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.records.fields import Finite, NonNegative, Probability, Record, Role, Words
+from pyaccount.records.fields import (
+    CLIP_NORMS,
+    NATS,
+    PROBABILITY,
+    SQUARED_NORMS,
+    Finite,
+    NonNegative,
+    Probability,
+    Record,
+    Role,
+    Unit,
+    Words,
+)
 
 
 class Composition(Record):
@@ -26,10 +38,16 @@ class Composition(Record):
     question: Words = Field(description="What was computed, e.g. ε at a δ.")
     lower: Annotated[NonNegative, Role.INTERVAL] = Field(description="Lower bound on the answer.")
     upper: Annotated[NonNegative, Role.INTERVAL] = Field(description="Upper bound on the answer.")
-    spacing: NonNegative = Field(description="The spacing of the lattice in nats; 0 if no lattice was needed.")
+    spacing: Annotated[NonNegative, NATS] = Field(
+        description="The spacing of the lattice in nats; 0 if no lattice was needed."
+    )
     profile_evaluations: int = Field(description="The number of values of the rounds' profiles that were computed.")
-    transform_length: int = Field(description="The number of points of the Fourier transform; 0 if there was none.")
-    tilt: NonNegative = Field(description="λ of the exponential change of measure; 0 if there was none.")
+    transform_length: Annotated[int, Unit("points")] = Field(
+        description="The number of points of the Fourier transform; 0 if there was none."
+    )
+    tilt: Annotated[NonNegative, Unit("per nat")] = Field(
+        description="λ of the exponential change of measure; 0 if there was none."
+    )
 
 
 class BudgetLine(Record):
@@ -131,18 +149,22 @@ class TestRecord(Record):
     """One test of a claim δ(ε) < threshold, as it was run."""
 
     direction: Literal["remove", "add", "replace"] = Field(description="The direction, or replacement.")
-    noise_multiplier: Finite = Field(description="The σ that was tested.")
-    epsilon: NonNegative = Field(description="ε of the claim.")
-    threshold: Probability = Field(description="δ of the claim.")
+    noise_multiplier: Annotated[Finite, CLIP_NORMS] = Field(description="The σ that was tested.")
+    epsilon: Annotated[NonNegative, NATS] = Field(description="ε of the claim.")
+    threshold: Annotated[Probability, PROBABILITY] = Field(description="δ of the claim.")
     proposal: ProposalRecord = Field(description="The distribution from which the samples were drawn.")
-    weight_bound: NonNegative = Field(description="The largest value that one sample can contribute.")
+    weight_bound: Annotated[NonNegative, PROBABILITY] = Field(
+        description="The largest value that one sample can contribute."
+    )
     betting_fractions: list[Finite] = Field(
         description="The betting fractions λ of the bets. The wealth of the test is the mean of their wealth. Empty "
         "for a fixed sample."
     )
     samples: int = Field(description="The number of samples of the test.")
-    log_wealth: Finite = Field(description="The logarithm of the highest wealth that was reached.")
-    log_target: Finite = Field(description="ln(1/q), the logarithm of the wealth that certifies the claim.")
+    log_wealth: Annotated[Finite, NATS] = Field(description="The logarithm of the highest wealth that was reached.")
+    log_target: Annotated[Finite, NATS] = Field(
+        description="ln(1/q), the logarithm of the wealth that certifies the claim."
+    )
     mean: NonNegative = Field(
         description="The mean of the samples. This is an estimate: tests that may stop early bias it, and few busy "
         "replicas lower it by what they leave out."
@@ -156,6 +178,11 @@ class TestRecord(Record):
         description="The test that was run before this one, if clipped samples need a bound on their second moment "
         "that is not known without samples. Null otherwise.",
     )
+
+    @property
+    def result(self) -> str:
+        """Return the result in one word."""
+        return "accepted" if self.accepted else "rejected"
 
     @property
     def all_samples(self) -> int:
@@ -241,16 +268,18 @@ class SamplingRecord(Record):
         description="document: the seed is stated in the document, and was fixed before any result was known. "
         "system: it is from the entropy of the operating system."
     )
-    samples: Annotated[int, Role.DRAWN] = Field(description="The number of all samples, including those of the pilot.")
+    samples: Annotated[int, Role.DRAWN, Unit("samples")] = Field(
+        description="The number of all samples, including those of the pilot."
+    )
     shard_size: int = Field(description="The number of samples for each stream of random numbers.")
     test_probability: Probability = Field(
         description="Upper bound on the probability that one fixed-sequence test accepts a false claim."
     )
-    total_probability: Probability = Field(
+    total_probability: Annotated[Probability, PROBABILITY] = Field(
         description="q: upper bound on the probability that anything false is "
         "certified, in all sequences that are allowed."
     )
-    pointwise_failure_probability: Probability = Field(
+    pointwise_failure_probability: Annotated[Probability, PROBABILITY] = Field(
         description="Upper bound on the probability that a single lower bound, or a single bound of a point of the "
         "profile, is wrong."
     )
@@ -272,10 +301,14 @@ class ConsideredRecord(Record):
     """One candidate of a choice. The values are estimates."""
 
     matrix: str = Field(description="The kind of matrix.")
-    bands: int = Field(description="The number of its bands.")
-    noise_multiplier_estimate: Finite = Field(description="The σ that it would need; an estimate.")
-    prefix_sum_mse_estimate: Finite = Field(description="The error of prefix sums that it would have; an estimate.")
-    workload_error_estimate: Finite | None = Field(
+    bands: Annotated[int, Unit("bands")] = Field(description="The number of its bands.")
+    noise_multiplier_estimate: Annotated[Finite, Role.ESTIMATE, CLIP_NORMS] = Field(
+        description="The σ that it would need; an estimate."
+    )
+    prefix_sum_mse_estimate: Annotated[Finite, Role.ESTIMATE, SQUARED_NORMS] = Field(
+        description="The error of prefix sums that it would have; an estimate."
+    )
+    workload_error_estimate: Annotated[Finite | None, Role.ESTIMATE, SQUARED_NORMS] = Field(
         description="The squared error under the workload of the document, which is compared: the mean or the "
         "largest, as the document asks. An estimate. Null if the document has no workload.",
     )
@@ -283,7 +316,7 @@ class ConsideredRecord(Record):
         description="Its values of the sampler's keys that the document leaves to `choose:` lists. Null if there "
         "are no such keys.",
     )
-    relative_error_estimate: Finite | None = Field(
+    relative_error_estimate: Annotated[Finite | None, Role.ESTIMATE, SQUARED_NORMS] = Field(
         description="If keys of the sampler are chosen: the squared error, divided by the square of the share of the "
         "records that a batch contains. It is compared instead of the error, because batches may differ in size. "
         "An estimate.",

@@ -70,6 +70,7 @@ class LeftOut(str):
 
 
 NATS, PROBABILITY = Unit("nats"), Unit("probability")
+CLIP_NORMS, SQUARED_NORMS = Unit("clip norms"), Unit("squared clip norms")
 
 #: The ends of an interval for ε, in nats, and for δ.
 EpsilonUpper = Annotated[NonNegative, Role.UPPER, NATS]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.evidence import provenance_section
 from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
+from pyaccount.certificate.report.rows import Row, facts, table
 from pyaccount.certificate.report.sections import alert, badges
 from pyaccount.certificate.report.yaml_text import yaml_text
 from pyaccount.pages.page import (
@@ -21,8 +22,6 @@ from pyaccount.pages.page import (
     Paragraph,
     at_most,
     chosen_value,
-    directed,
-    exact,
 )
 from pyaccount.pages.plot import Axis, Plot, Series
 
@@ -32,36 +31,35 @@ if TYPE_CHECKING:
     from pyaccount.records.amplification import AmplificationData
 
 
+ORIGIN = "amplification"
+DRAWN = Row("η", "eta", "the probability that a record is drawn at all", ORIGIN)
+THEOREM = (
+    Row("sampling", "subject"),
+    DRAWN,
+    Row("law of draws", "law", "of the number of times that a record is drawn"),
+    Row("theorem", "theorem"),
+    Row("source", "source"),
+    Row("distinct records", "distinct_records", "expected in a batch", ORIGIN, "records per batch"),
+)
+HEADLINE = (
+    Row("ε′ at most", "amplified_epsilon", "nats, with sampling", ORIGIN),
+    Row("δ′ at most", "amplified_delta", "probability, with sampling", ORIGIN),
+)
+EFFECTS = (
+    Row("ε (nats)", "epsilon"),
+    Row("δ at most", "delta", origin=ORIGIN),
+    Row("ε′ at most (nats)", "amplified_epsilon", origin=ORIGIN),
+    Row("δ′ at most", "amplified_delta", origin=ORIGIN),
+    Row("effect of sampling", "effect"),
+)
+
+
 def amplification_page(data: AmplificationData, contradictions: Sequence[str] = ()) -> Page:
     """Return the page of an amplification certificate; `contradictions` are what in it contradicts the rest."""
-    eta = at_most(data.eta, "probability", "amplification")
-    headline = [
-        Fact(
-            "η at most",
-            (eta,),
-            ("probability that a record is drawn at all",),
-        )
-    ]
-    if data.effects:
-        first = data.effects[0]
-        headline += [
-            Fact("ε′ at most", (at_most(first.amplified_epsilon, "nats", "amplification"),), ("nats, with sampling",)),
-            Fact(
-                "δ′ at most",
-                (at_most(first.amplified_delta, "probability", "amplification"),),
-                ("probability, with sampling",),
-            ),
-        ]
-    facts = [
-        Fact("sampling", (data.subject,)),
-        Fact("η", directed(eta), ("the probability that a record is drawn at all",)),
-        Fact("law of draws", (data.law,), ("of the number of times that a record is drawn",)),
-        Fact("theorem", (data.theorem,)),
-        Fact("source", (data.source,)),
-    ]
-    if data.distinct_records is not None:
-        distinct = exact(data.distinct_records, "records per batch", "amplification")
-        facts.append(Fact("distinct records", (distinct,), ("expected in a batch",)))
+    headline = facts(
+        data, (DRAWN._replace(label="η at most", note="probability that a record is drawn at all"),), labelled=True
+    )
+    headline += facts(data.effects[0], HEADLINE, labelled=True) if data.effects else []
     effects: tuple[Block, ...] = (Paragraph(("Nothing is asked of this mechanism.",)),)
     if data.effects:
         effects = (_picture(data), _effects(data))
@@ -74,7 +72,7 @@ def amplification_page(data: AmplificationData, contradictions: Sequence[str] = 
         headline=tuple(headline),
         sections=(
             PageSection("effects", "What the draw does", effects),
-            PageSection("theorems", "How it is known", (FactList(tuple(facts)),)),
+            PageSection("theorems", "How it is known", (FactList(tuple(facts(data, THEOREM))),)),
             PageSection("assumptions", "What must be true", (Checklist(tuple(data.assumptions)),)),
             PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
             provenance_section(data),
@@ -86,18 +84,8 @@ def amplification_page(data: AmplificationData, contradictions: Sequence[str] = 
 
 
 def _effects(data: AmplificationData) -> PageTable:
-    rows = tuple(
-        (
-            (chosen_value(row.epsilon, "nats"),),
-            (at_most(row.delta, "probability", "amplification"),),
-            (at_most(row.amplified_epsilon, "nats", "amplification"),),
-            (at_most(row.amplified_delta, "probability", "amplification"),),
-            (row.effect,),
-        )
-        for row in data.effects
-    )
-    headings = ("ε (nats)", "δ at most", "ε′ at most (nats)", "δ′ at most", "effect of sampling")
-    return PageTable(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows, words=("effect of sampling",))
+    caption = ("Without sampling: ε and δ; with it: ε′ and δ′.",)
+    return table(caption, data.effects, EFFECTS, ("effect of sampling",))
 
 
 def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:

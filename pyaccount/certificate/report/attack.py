@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.mechanisms import note_on_stated
+from pyaccount.certificate.report.rows import Row, shown, table
 from pyaccount.certificate.words import HYPOTHESES
 from pyaccount.pages.page import (
     Block,
@@ -27,7 +29,8 @@ from pyaccount.pages.page import (
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.records.certificate import CertificateModel, ProfilePoint
+    from pyaccount.directions import Direction
+    from pyaccount.records.certificate import CertificateModel
 
 #: With fewer points than this, or none at a small ε, the page notes that the bounds are loose.
 ENOUGH_POINTS = 6
@@ -151,24 +154,21 @@ def profile_section(data: CertificateModel) -> PageSection:
     return PageSection("profile", "Privacy profile", (curves.profile(data), _profile(data)))
 
 
+#: The columns of the profile in one direction and in both, and those of samples.
+SIDES: tuple[Direction, ...] = ("remove", "add")
+BOUND, GUESS = Row("δ at most", "delta", digits=4), Row("estimate", "delta_estimate", origin="samples", absent="none")
+ERROR = Row("standard error", "standard_error", origin="samples", sense="estimate", digits=2, absent="none")
+
+
 def _profile(data: CertificateModel) -> PageTable:
-    sampling = data.evidence.sampling
-    remove = {point.epsilon: point for point in data.directions.remove.profile}
-    add = {point.epsilon: point for point in data.directions.add.profile}
-    headings: tuple[str, ...]
-    if sampling is None:
-        headings = ("ε (nats)", "δ at most", "δ at least", "remove: δ at most", "add: δ at most")
-        caption: Content = ("δ is a probability; the larger direction counts.",)
-    else:
-        headings = (
-            "ε (nats)",
-            "δ at most",
-            "δ at least",
-            "estimate",
-            "standard error",
-            "remove: estimate",
-            "add: estimate",
-        )
+    sampling, origin = data.evidence.sampling, _origin(data)
+    columns = [Row("ε (nats)", "epsilon", origin="grid"), BOUND._replace(origin=origin)]
+    columns.append(Row("δ at least", "delta_lower", origin=origin, digits=4))
+    own = BOUND._replace(origin=origin)
+    caption: Content = ("δ is a probability; the larger direction counts.",)
+    if sampling is not None:
+        columns += [GUESS, ERROR]
+        own = GUESS
         failure = at_most(point_failure_probability(sampling), "probability", "test", 2)
         together = at_most(failure_probability(data), "probability", "histogram", 2)
         caption = (
@@ -178,37 +178,14 @@ def _profile(data: CertificateModel) -> PageTable:
             *directed(together),
             ". There is no estimate where too little was seen, or where few samples decide it.",
         )
-    rows = []
-    for point in data.profile:
-        ends: list[Content] = [
-            (chosen_value(point.epsilon, "nats", "grid"),),
-            (at_most(point.delta, "probability", _origin(data), 4),),
-            (at_least(point.delta_lower, "probability", _origin(data), 4),),
-        ]
-        sides = (remove.get(point.epsilon), add.get(point.epsilon))
-        if sampling is None:
-            ends += [
-                _cell(None if side is None else at_most(side.delta, "probability", "composition", 4)) for side in sides
-            ]
-        else:
-            error = point.standard_error
-            ends += [
-                _cell(_guess(point)),
-                _cell(None if error is None else estimate(error, "probability", "samples", 2)),
-                *(_cell(_guess(side)) for side in sides),
-            ]
-        rows.append(tuple(ends))
-    return PageTable(caption, headings, tuple(rows))
-
-
-def _guess(point: ProfilePoint | None) -> Quantity | None:
-    if point is None or point.delta_estimate is None:
-        return None
-    return estimate(point.delta_estimate, "probability", "samples")
-
-
-def _cell(number: Quantity | None) -> Content:
-    return ("none",) if number is None else (number,)
+    found = table(caption, data.profile, columns)
+    points = [{one.epsilon: one for one in getattr(data.directions, side).profile} for side in SIDES]
+    rows = tuple(
+        (*row, *(("none",) if point.epsilon not in side else shown(side[point.epsilon], own) or () for side in points))
+        for row, point in zip(found.rows, data.profile, strict=True)
+    )
+    labels = (f"{side}: {own.label}" for side in SIDES)
+    return replace(found, headings=(*found.headings, *labels), rows=rows)
 
 
 def _origin(data: CertificateModel) -> str:

@@ -8,34 +8,26 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.compared import WORDS, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
 from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.report.rows import Row, table
 from pyaccount.certificate.words import count_words
 from pyaccount.errors import DomainError
 from pyaccount.pages.page import (
     Block,
-    Content,
     Fact,
     FactList,
     Figure,
-    Literally,
     Page,
     PageSection,
     PageTable,
     Paragraph,
-    already_rounded,
-    at_least,
-    at_most,
-    every_digit,
-    exact,
 )
 from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, axis_around
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-
-_Cell = tuple[str, "Callable[[ComparedRecord], Content]"]
 
 
 def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecord]) -> Page:
@@ -125,77 +117,44 @@ def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
     )
 
 
+#: The columns of the tables: what is certified, with which error, and by which evidence.
+CERTIFIED = (
+    Row("guarantee", "kind"),
+    Row("ε at most", "epsilon", origin="compared"),
+    Row("ε at least", "epsilon_lower", origin="compared"),
+    Row("δ at most", "delta", origin="compared", digits=0),
+    Row("unamplified ε at most", "unamplified_epsilon", origin="compared", digits=4, absent="∞ or not known"),
+)
+NOISE = (
+    Row("sampler", "sampler"),
+    Row("matrix", "matrix", absent="several phases"),
+    # More noise is never worse, so what is certified with σ also holds with σ rounded up.
+    Row("σ", "noise_multiplier", origin="compared", unit="noise multiplier", enough=True, absent="not one"),
+    Row("distinct records a batch", "distinct_records", origin="compared", unit="records", absent="not stated"),
+    Row("prefix-sum MSE", "prefix_sum_mse", origin="compared", absent="not stated"),
+)
+WORKLOAD = (
+    Row("workload", "workload", absent="none"),
+    Row("its MSE", "workload_mse", origin="compared", absent="not stated"),
+)
+DOCUMENTS = (
+    Row("SHA-256", "document_sha256", literal=True),
+    Row("seconds", "seconds", origin="record", unit="seconds", digits=2, absent="finished before"),
+)
+
+
 def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
     """Return the tables: what is certified, with which error, and by which evidence."""
-    who: list[_Cell] = [] if alike(rows) else [("protects", lambda row: (protects(row),))]
-    workload: list[_Cell] = [
-        ("workload", lambda row: (row.workload or "",)),
-        ("its MSE", lambda row: _exact(row.workload_mse)),
-    ]
+    who = () if alike(rows) else (Row("protects", "protected"),)
     return [
-        _table(
-            rows,
-            "What is certified. Each ε is in nats; unamplified: if no participations were secret.",
-            (("guarantee", lambda row: (row.kind,)),),
-            (
-                ("ε at most", lambda row: (at_most(row.epsilon, "nats", "compared"),)),
-                ("ε at least", lambda row: (at_least(row.epsilon_lower, "nats", "compared"),)),
-                ("δ at most", lambda row: (every_digit(row.delta, "probability", "compared"),)),
-                ("unamplified ε at most", _unamplified),
-            ),
-        ),
-        _table(
-            rows,
-            "At which noise and error.",
-            (("sampler", lambda row: (row.sampler,)), ("matrix", lambda row: (row.matrix or "several phases",))),
-            (
-                ("σ", _noise),
-                ("distinct records a batch", lambda row: _exact(row.distinct_records, "records")),
-                ("prefix-sum MSE", lambda row: _exact(row.prefix_sum_mse)),
-                *(workload if any(row.workload for row in rows) else []),
-            ),
-        ),
-        _table(
-            rows,
-            "Of which documents.",
-            (*who, ("SHA-256", lambda row: (Literally(row.document_sha256),))),
-            (("seconds", _seconds),),
-        ),
+        _table(rows, "What is certified. Each ε is in nats; unamplified: if no participations were secret.", CERTIFIED),
+        _table(rows, "At which noise and error.", (*NOISE, *(WORKLOAD if any(row.workload for row in rows) else ()))),
+        _table(rows, "Of which documents.", (*who, *DOCUMENTS)),
     ]
 
 
-def _table(
-    compared: Sequence[ComparedRecord], caption: str, words: tuple[_Cell, ...], numbers: tuple[_Cell, ...]
-) -> PageTable:
+def _table(rows: Sequence[ComparedRecord], caption: str, columns: tuple[Row, ...]) -> PageTable:
     """Return a table with a row for each certificate, by name."""
-    columns = (*words, *numbers)
-    rows = tuple((_name(row), *(show(row) for _, show in columns)) for row in compared)
-    return PageTable(
-        (caption,),
-        ("name", *(heading for heading, _ in columns)),
-        rows,
-        words=("name", *(heading for heading, _ in words)),
-    )
-
-
-def _name(row: ComparedRecord) -> Content:
-    return (row.name if row.holds else f"{row.name} (does not hold)",)
-
-
-def _exact(value: float | None, unit: str = "squared clip norms") -> Content:
-    return ("not stated",) if value is None else (exact(value, unit, "compared"),)
-
-
-def _noise(row: ComparedRecord) -> Content:
-    # More noise is never worse, so what is certified with σ also holds with σ rounded up.
-    value = row.noise_multiplier
-    return ("not one",) if value is None else (already_rounded(up(value), "noise multiplier", "compared"),)
-
-
-def _unamplified(row: ComparedRecord) -> Content:
-    value = row.unamplified_epsilon
-    return ("∞ or not known",) if value is None else (at_most(value, "nats", "compared", 4),)
-
-
-def _seconds(row: ComparedRecord) -> Content:
-    return ("finished before",) if row.finished else (exact(row.seconds, "seconds", "record", 2),)
+    words = {"name", "guarantee", "sampler", "matrix", "protects", "SHA-256"}
+    named = (Row("name", "shown_name"), *columns)
+    return table((caption,), rows, named, tuple(one.label for one in named if one.label in words))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.words import candidate_name, error_titles, is_noise, log_of_error
+from pyaccount.certificate.report.rows import Row, facts, table
+from pyaccount.certificate.words import candidate_name, is_noise, log_of_error
 from pyaccount.pages.page import (
     Block,
     Content,
@@ -14,8 +16,6 @@ from pyaccount.pages.page import (
     PageSection,
     PageTable,
     Paragraph,
-    already_rounded,
-    at_least,
     at_most,
     chosen_value,
     directed,
@@ -25,11 +25,14 @@ from pyaccount.pages.page import (
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.records.amplification import AmplificationData
     from pyaccount.records.certificate import CertificateModel
     from pyaccount.records.evidence import (
         ComposedCurveRecord,
         Composition,
+        ConsideredRecord,
         ProfileWorkRecord,
         SamplingRecord,
         SearchedRecord,
@@ -74,7 +77,7 @@ def evidence_section(data: CertificateModel) -> PageSection:
         if _harder(data):
             blocks.append(Paragraph((HARDER,)))
     if evidence.considered:
-        blocks.append(_considered(data))
+        blocks.append(candidates_table(evidence.considered))
     if evidence.searched is not None:
         blocks.append(searched_facts(evidence.searched))
     return PageSection("evidence", "Evidence", tuple(blocks))
@@ -91,41 +94,31 @@ def _profile_work(work: ProfileWorkRecord) -> Fact:
     return Fact("profile", ("coarser than usual",), note)
 
 
+#: The columns of the table of compositions, but for the answers.
+COMPOSED = (Row("direction", "direction"), Row("bound", "bound"), Row("question", "question", literal=True))
+WORK = (
+    Row("lattice (nats)", "spacing", origin="record", digits=3, absent="none"),
+    Row("transform", "transform_length", origin="record", absent="none"),
+)
+TILT = Row("tilt", "tilt", origin="record", digits=4)
+
+
 def _compositions(compositions: list[Composition]) -> PageTable:
-    headings = ("direction", "bound", "question", "at least", "at most", "lattice (nats)", "transform", "tilt")
-    rows = []
-    for one in compositions:
-        unit = "nats" if one.question.startswith("ε") else "probability"
-        length: Content = ("none",)
-        if one.transform_length:
-            length = (exact(one.transform_length, "points", "record"),)
-        spacing: Content = (exact(one.spacing, "nats", "record", 3),) if one.spacing else ("none",)
-        rows.append(
-            (
-                (one.direction,),
-                (one.bound,),
-                (Literally(one.question),),
-                (at_least(one.lower, unit, "composition"),),
-                (at_most(one.upper, unit, "composition"),),
-                spacing,
-                length,
-                (exact(one.tilt, "per nat", "record", 4),),
-            )
-        )
-    return PageTable(
-        ("Compositions: each answer in the unit of its question.",),
-        headings,
-        tuple(rows),
-        words=("direction", "bound", "question"),
+    unit = "nats" if compositions[0].question.startswith("ε") else "probability"
+    answers = (
+        Row("at least", "lower", origin="composition", unit=unit, sense="at least"),
+        Row("at most", "upper", origin="composition", unit=unit, sense="at most"),
     )
+    caption = ("Compositions: each answer in the unit of its question.",)
+    return table(caption, compositions, (*COMPOSED, *answers, *WORK, TILT), ("direction", "bound", "question"))
 
 
 def _sampling(sampling: SamplingRecord) -> list[Block]:
     stated = sampling.seed_source == "document"
     seed = "fixed in the document, before any result was seen" if stated else "from the operating system's entropy"
-    facts = [
+    lines = [
         Fact("verification", (sampling.verification,)),
-        Fact("samples", (exact(sampling.samples, "samples", "record"),), ("in all, the pilot's included",)),
+        *facts(sampling, (Row("samples", "samples", "in all, the pilot's included", "record"),)),
         Fact("seed", (Literally(str(sampling.seed)),), (seed,)),
         Fact(
             "failure, all tests",
@@ -149,11 +142,11 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
         how = f"E f^{moment.order} by a chain of {moment.states} states{few}; ln E f^{moment.order} ≤ {up(moment.log_moment)}"
         if moment.polynomial is not None:
             how += f"; all moments up to {len(moment.polynomial.coefficients) - 1} together, by a polynomial"
-        facts.insert(0, Fact("proven by moments", bounds, (how,)))
+        lines.insert(0, Fact("proven by moments", bounds, (how,)))
     curve = sampling.composed_curve
     if curve is not None:
-        facts.insert(0, _composed_curve(curve))
-    return [FactList(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
+        lines.insert(0, _composed_curve(curve))
+    return [FactList(tuple(lines)), *([_tests(sampling.tests)] if sampling.tests else [])]
 
 
 def _composed_curve(curve: ComposedCurveRecord) -> Fact:
@@ -186,41 +179,29 @@ def _harder(data: CertificateModel) -> bool:
     return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
 
 
+#: The columns of the table of tests. More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its
+#: numbers rounded up.
+TESTS = (
+    Row("direction", "direction"),
+    Row("result", "result"),
+    Row("σ", "noise_multiplier", origin="test", enough=True),
+    Row("δ below", "threshold", origin="test", enough=True, digits=4),
+    Row("at ε", "epsilon", origin="test", enough=True),
+    Row("samples", "all_samples", origin="record", unit="samples"),
+    Row("log wealth", "log_wealth", origin="record", digits=4),
+    Row("needed", "log_target", origin="record", digits=4),
+    Row("weight bound", "weight_bound", origin="record", enough=True, digits=3),
+)
+
+
 def _tests(tests: list[TestRecord]) -> PageTable:
-    headings = (
-        "direction",
-        "result",
-        "σ",
-        "δ below",
-        "at ε",
-        "samples",
-        "log wealth",
-        "needed",
-        "weight bound",
-        "mean scale",
-    )
-    rows = tuple(
-        (
-            (test.direction,),
-            ("accepted" if test.accepted else "rejected",),
-            # More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its numbers rounded
-            # up.
-            (already_rounded(up(test.noise_multiplier), "clip norms", "test"),),
-            (already_rounded(up(test.threshold, 4), "probability", "test"),),
-            (already_rounded(up(test.epsilon), "nats", "test"),),
-            (exact(test.all_samples, "samples", "record"),),
-            (exact(test.log_wealth, "nats", "record", 4),),
-            (exact(test.log_target, "nats", "record", 4),),
-            (already_rounded(up(test.weight_bound, 3), "probability", "record"),),
-            _proposal(test),
-        )
-        for test in tests
-    )
     caption = (
         "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm. "
         "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
     )
-    return PageTable((caption,), headings, rows, words=("direction", "result", "mean scale"))
+    found = table((caption,), tests, TESTS, words=("direction", "result", "mean scale"))
+    rows = tuple((*row, _proposal(test)) for row, test in zip(found.rows, tests, strict=True))
+    return replace(found, headings=(*found.headings, "mean scale"), rows=rows)
 
 
 def _proposal(test: TestRecord) -> Content:
@@ -279,17 +260,26 @@ def searched_facts(found: SearchedRecord) -> FactList:
     )
 
 
-def _considered(data: CertificateModel) -> PageTable:
-    rows = []
-    for one in data.evidence.considered:
-        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate, one.relative_error_estimate]
-        cells: list[Content] = [(candidate_name(one),), (exact(one.bands, "bands", "document"),)]
-        cells.append((estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),))
-        cells += [(estimate(each, "squared clip norms", "samples", 6),) for each in errors if each is not None]
-        rows.append(tuple(cells))
-    further = [f"{title} estimate" for title in error_titles(data.evidence.considered)]
-    headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate", *further)
-    return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=("matrix",))
+#: The columns of the table of candidates, but for their names; and the errors that are compared in place of that of prefix sums.
+CANDIDATES = (
+    Row("bands", "bands"),
+    Row("σ estimate", "noise_multiplier_estimate", origin="samples", digits=5),
+    Row("prefix-sum MSE estimate", "prefix_sum_mse_estimate", origin="samples", digits=6),
+)
+
+
+COMPARED = (
+    Row("squared error under the workload estimate", "workload_error_estimate", origin="samples", digits=6),
+    Row("error relative to the batch estimate", "relative_error_estimate", origin="samples", digits=6),
+)
+
+
+def candidates_table(considered: Sequence[ConsideredRecord]) -> PageTable:
+    """Return the table of the candidates of a choice."""
+    columns = (*CANDIDATES, *(row for row in COMPARED if any(getattr(one, row.path) for one in considered)))
+    found = table(("Considered before the choice, by estimates.",), considered, columns, ("matrix",))
+    rows = tuple(((candidate_name(one),), *row) for row, one in zip(found.rows, considered, strict=True))
+    return replace(found, headings=("matrix", *found.headings), rows=rows)
 
 
 def budget_section(data: CertificateModel) -> PageSection:

@@ -18,6 +18,7 @@ from pyaccount.certificate.report.evidence import (
 )
 from pyaccount.certificate.report.mechanisms import mechanism_phase, probability_facts
 from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
+from pyaccount.certificate.report.rows import THEOREM, Row, facts, table
 from pyaccount.certificate.report.yaml_text import yaml_text
 from pyaccount.certificate.statement import only_training
 from pyaccount.certificate.words import (
@@ -52,7 +53,6 @@ from pyaccount.pages.page import (
     Literally,
     Page,
     PageSection,
-    PageTable,
     Paragraph,
     Quantity,
     already_rounded,
@@ -315,15 +315,12 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
         at_delta,
         ": everything that a record of this kind takes part in. The guarantee of the certificate holds for all kinds.",
     )
-    rows = tuple(
-        (
-            (Literally(kind.name),),
-            directed(at_most(kind.epsilon, "nats", origin)),
-            directed(at_least(kind.epsilon_lower, "nats", lower)),
-        )
-        for kind in data.records
+    columns = (
+        Row("kind of record", "name", literal=True),
+        Row("ε at most", "epsilon", origin=origin),
+        Row("ε at least", "epsilon_lower", origin=lower),
     )
-    return (PageTable(caption, ("kind of record", "ε", "lower end of ε"), rows, words=("kind of record",)),)
+    return (table(caption, data.records, columns, ("kind of record",)),)
 
 
 def _composed(data: CertificateModel) -> tuple[Block, ...]:
@@ -334,9 +331,11 @@ def _composed(data: CertificateModel) -> tuple[Block, ...]:
         "Composed from: the guarantee is that of all of these together. What each of them states is the sentence of its own "
         "certificate.",
     )
-    columns = ("document", "its certificate states")
-    rows = tuple(((Literally(one.name),), (one.statement or "it has no certificate",)) for one in data.composed_from)
-    return (PageTable(caption, columns, rows, words=columns),)
+    columns = (
+        Row("document", "name", literal=True),
+        Row("its certificate states", "statement", absent="it has no certificate"),
+    )
+    return (table(caption, data.composed_from, columns, ("document", "its certificate states")),)
 
 
 def _composed_hashes(data: CertificateModel) -> tuple[Fact, ...]:
@@ -475,6 +474,26 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     return _training_phase(data, phase, index) if phase.mechanism is None else mechanism_phase(phase, index)
 
 
+#: What is said of the rounds of a phase.
+EPOCHS = Row("epochs", "epochs", "the iterations of one run, in epochs")
+RUNS = Row("runs", "count", sense="chosen")
+DRAWS = Row(
+    "draws", "draws_per_iteration", "in an iteration, each by itself; noise is added once, to their sum", sense="chosen"
+)
+SAMPLED = Row("sampling probability", "sampling_probability")
+BATCHES = (
+    Row("participation rate", "participation_rate", "long-run participations of a record per iteration"),
+    Row("expected batch", "expected_batch_size", "records, or draws where a record may be drawn several times"),
+    Row("distinct records", "distinct_records", "expected in a batch"),
+)
+#: What is said of the noise of running sums; the note on its errors is their unit.
+ERRORS = (
+    Row("mean squared error", "mse", "clip norm squared, mean over the iterations", "matrix"),
+    Row("its root", "rmse", "clip norms", "matrix"),
+    Row("largest error", "max_error", "clip norms, one iteration", "matrix"),
+)
+
+
 def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), _phase_noise(data, phase), ("in units of the clip norm of one record",))]
     rows += [_schedule(one) for one in phase.schedules or ()]
@@ -486,28 +505,10 @@ def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> E
         note = "of one release that is as private as all of a batch together, (Σ σ_i⁻²)^(−1/2), rounded down"
         rows.append(Fact("effective multiplier", (together,), (note,)))
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
-    if phase.epochs is not None:
-        passes = exact(phase.epochs, "epochs", "document")
-        rows.append(Fact("epochs", (passes,), ("the iterations of one run, in epochs",)))
-    if phase.count != 1:
-        rows.append(Fact("runs", (chosen_value(phase.count, "runs"),)))
-    if phase.draws_per_iteration is not None:
-        draws = chosen_value(phase.draws_per_iteration, "draws per iteration")
-        rows.append(Fact("draws", (draws,), ("in an iteration, each by itself; noise is added once, to their sum",)))
-    if phase.sampling_probability is not None:
-        number = exact(phase.sampling_probability, "probability", "document")
-        of = probability_words(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
-        rows.append(Fact("sampling probability", (number,), (of,)))
+    of = probability_words(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
+    rows += facts(phase, (EPOCHS, *((RUNS,) if phase.count != 1 else ()), DRAWS, SAMPLED._replace(note=of)))
     rows += probability_facts(phase)
-    if phase.participation_rate is not None:
-        share = exact(phase.participation_rate, "participations per iteration", "document")
-        rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
-    if phase.expected_batch_size is not None:
-        batch = exact(phase.expected_batch_size, "records per batch", "document")
-        rows.append(Fact("expected batch", (batch,), ("records, or draws where a record may be drawn several times",)))
-    if phase.distinct_records is not None:
-        distinct = exact(phase.distinct_records, "records per batch", "document")
-        rows.append(Fact("distinct records", (distinct,), ("expected in a batch",)))
+    rows += facts(phase, BATCHES)
     matrix = phase.matrix
     content: Content = ("identity: the noise of the iterations is independent",)
     if matrix.kind != "identity":
@@ -577,24 +578,12 @@ def _utility(data: CertificateModel) -> tuple[Block, ...]:
     utility = data.utility
     if utility is None:
         return ()
-    sums = _errors(utility.prefix_sum_mse, utility.prefix_sum_rmse, utility.max_error)
+    sums = tuple(facts(utility, (row._replace(path=f"prefix_sum_{row.path}") for row in ERRORS[:2])))
+    sums += tuple(facts(utility, ERRORS[2:]))
     entries = [Entry("Noise of the released running sums", "prefix sums, per coordinate", sums)]
     if (found := utility.workload) is not None:
-        errors = _errors(found.mse, found.rmse, found.max_error)
-        entries.append(Entry(f"Noise of the workload: {found.what}", "per coordinate", errors))
+        entries.append(Entry(f"Noise of the workload: {found.what}", "per coordinate", tuple(facts(found, ERRORS))))
     return tuple(entries)
-
-
-def _errors(mse: float, rmse: float, largest: float) -> tuple[Fact, ...]:
-    return (
-        Fact(
-            "mean squared error",
-            (exact(mse, "squared clip norms", "matrix"),),
-            ("clip norm squared, mean over the iterations",),
-        ),
-        Fact("its root", (exact(rmse, "clip norms", "matrix"),), ("clip norms",)),
-        Fact("largest error", (exact(largest, "clip norms", "matrix"),), ("clip norms, one iteration",)),
-    )
 
 
 def _assumptions(data: CertificateModel) -> tuple[Block, ...]:
@@ -643,15 +632,6 @@ def _theorems(data: CertificateModel) -> tuple[Block, ...]:
         if one is None:
             blocks.append(_left_out(len(data.reductions), "reduction"))
             continue
-        rows = [
-            ("theorem", one.theorem),
-            ("source", one.source),
-            ("pair", one.pair),
-            ("rounds", one.rounds),
-            ("remark", one.remark),
-            ("lower end", one.lower_end),
-        ]
-        facts = tuple(Fact(label, (text,)) for label, text in rows if text)
         tag = "tight" if one.tight else "not tight"
-        blocks.append(Entry(f"{one.subject} ({one.path})", tag, facts))
+        blocks.append(Entry(f"{one.subject} ({one.path})", tag, tuple(facts(one, THEOREM))))
     return tuple(blocks)
