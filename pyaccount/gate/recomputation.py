@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.retest import Retest, Statement
     from pyaccount.gate.examination import Examination
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
@@ -185,58 +184,45 @@ class Recomputation:
         """Test the certificate's own statement with new samples, and compare what does not come from samples."""
         from pyaccount.execute.sampling.retest import retest  # seldom needed
 
-        sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
-        if isinstance(statement, Difference) or sampling is None or filled is None:
-            reason = "the statement cannot be tested: the certificate contradicts itself"
-            wrong = Difference("evidence.sampling", None, None, False, reason)
-            return self.examination.verdict(None, terms, [statement if isinstance(statement, Difference) else wrong])
+        contradiction, sampling, filled = self._contradiction(), self.data.evidence.sampling, self._filled()
+        if contradiction is not None or sampling is None or filled is None:
+            return self.examination.verdict(None, terms, [] if contradiction is None else [contradiction])
         if filled.risk is not None:
             # Samples test the (ε, δ) that implies the risk budget; other checks show that it does.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan = replace(compile_document(filled), asked=self.document)
-        outcome = retest(plan, statement, replace(self.options, seed=recorded if self.seed is None else self.seed))
+        outcome = retest(plan, self.data, replace(self.options, seed=recorded if self.seed is None else self.seed))
         claims = []
         if not outcome.accepted:
             tested = f"guarantee.{terms.blank or 'epsilon'}"
             tested = "solved.value" if self.document.blank is not None and terms.blank is None else tested
-            claims = [Difference(tested, self.data.statement, None, False, _refused(outcome))]
+            claims = [Difference(tested, self.data.statement, None, False, outcome.refusal)]
         fresh = self._comparable(issue(plan, outcome.sampled.certified))
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         again = fresh.evidence.sampling.model_copy(update={"seed": recorded})  # type: ignore[union-attr]
         fresh = fresh.model_copy(update={"evidence": fresh.evidence.model_copy(update={"sampling": again})})
         return self.examination.verdict(fresh, replace(terms, judge=SampledCrossCheck(self.data, outcome)), claims)
 
-    def _statement(self) -> Statement | Difference:
-        """Return what the certificate states, to be tested, or the field with a value that no such document gives."""
-        from pyaccount.execute.sampling.retest import PROBABILITY_SHARES, Statement  # seldom needed
+    def _contradiction(self) -> Difference | None:
+        """Return a field of the statement with a value that no such document gives."""
+        from pyaccount.execute.sampling.retest import PROBABILITY_SHARES  # seldom needed
 
-        data, sampling = self.data, self.data.evidence.sampling
-        guarantee, blank = data.guarantee, None if self.document.blank is None else str(self.document.blank[-1])
-        total = guarantee.failure_probability if sampling is None else sampling.total_probability
-        claims = blank not in _BOUNDS and data.holds
+        data, guarantee, sampling = self.data, self.data.guarantee, self.data.evidence.sampling
+        blank = None if self.document.blank is None else self.document.blank[-1]
+        if sampling is None or self._filled() is None:
+            reason = "the statement cannot be tested: the certificate contradicts itself"
+            return Difference("evidence.sampling", None, None, False, reason)
+        claims, total = blank not in _BOUNDS and data.holds, sampling.total_probability
         if guarantee.kind != "deterministic" and (guarantee.kind == "verified") != claims:
             reason = "the kind must be verified if the document has a claim that holds, and confidence otherwise"
             return Difference("guarantee.kind", guarantee.kind, None, False, reason)
         least, most = (share * guarantee.delta for share in PROBABILITY_SHARES)
-        if (
-            blank == "delta"
-            and guarantee.kind == "confidence"
-            and not least * (1.0 - ROUNDING) <= total <= most * (1.0 + ROUNDING)
-        ):
+        bounded = least * (1.0 - ROUNDING) <= total <= most * (1.0 + ROUNDING)
+        if blank == "delta" and guarantee.kind == "confidence" and not bounded:
             reason = f"not between {least:.4g} and {most:.4g}, as it must be for this δ"
             return Difference("evidence.sampling.total_probability", total, None, False, reason)
-        return Statement(
-            kind=guarantee.kind,
-            epsilon=guarantee.epsilon,
-            delta=guarantee.delta,
-            total_probability=total,
-            holds=data.holds,
-            blank=blank,  # type: ignore[arg-type]
-            value=None if data.solved is None else float(data.solved.value),
-            samples=0 if sampling is None else sum(test.samples for test in sampling.tests if test.accepted),
-            report_delta=None if data.risk is None else data.risk.delta,
-        )
+        return None
 
     def _chosen(self) -> Document:
         """Return the document with the certificate's choices made; the first ones if there is no such candidate."""
@@ -265,19 +251,6 @@ def _width(fresh: CertificateModel) -> float:
     if fresh.evidence.within_tolerance or guarantee.epsilon <= 0.0:
         return 0.0
     return (guarantee.epsilon - guarantee.epsilon_lower) / guarantee.epsilon
-
-
-def _refused(found: Retest) -> str:
-    """Return why a statement was not accepted when it was retested."""
-    if not found.tests:
-        return "retested: it does not hold without samples"
-    last = found.tests[-1]
-    estimate = (
-        f"no sample saw a loss above ε = {last.epsilon:.6g}"
-        if last.standard_error is None
-        else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
-    )
-    return f"retested, and not accepted: {estimate}, but the claim is {last.threshold:.6g}"
 
 
 def _seed(stated: CertificateModel, fresh: CertificateModel) -> list[Difference]:

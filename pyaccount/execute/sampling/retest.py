@@ -9,7 +9,7 @@ many times one test's.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.error_probability import (
@@ -34,12 +34,11 @@ from pyaccount.execute.sampling.session import Session, open_session
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.records.certificate import ProfilePoint
+    from pyaccount.records.certificate import CertificateModel, ProfilePoint
 
 
 #: How often a claim is tested before it counts as not accepted.
@@ -50,24 +49,6 @@ ESTIMATE_SHARDS = (64, 256)
 MORE = 4
 #: The range of q as a share of the δ solved for: δ is a value of a grid above the estimate from which q follows.
 PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_SHARE)
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a sampled certificate states, and which value of its document was the blank."""
-
-    kind: GuaranteeKind
-    epsilon: float
-    delta: float
-    #: The probability q of certifying something false.
-    total_probability: float
-    holds: bool
-    blank: Literal["multiplier", "epsilon", "delta"] | None
-    value: float | None
-    #: The number of samples of its accepted tests.
-    samples: int
-    #: The δ at which it states ε, for a budget of risk.
-    report_delta: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,48 +94,70 @@ class Retest:
         largest = max(found, key=lambda one: one.value)
         return largest.value, largest.standard_error
 
+    @property
+    def refusal(self) -> str:
+        """Why the statement was not accepted."""
+        if not self.tests:
+            return "retested: it does not hold without samples"
+        last = self.tests[-1]
+        estimate = (
+            f"no sample saw a loss above ε = {last.epsilon:.6g}"
+            if last.standard_error is None
+            else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
+        )
+        return f"retested, and not accepted: {estimate}, but the claim is {last.threshold:.6g}"
+
     def _directions(self, direction: Direction | None) -> list[Direction]:
         return [side for side in self.sampled.histograms if direction is None or side in (direction, "replace")]
 
 
-def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Retest:
-    """Retest a statement. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
+def retest(plan: CompiledDocument, stated: CertificateModel, options: RunOptions) -> Retest:
+    """Retest the statement of a certificate. The plan has the certificate's noise; ε or δ may be its blank.
 
     A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its
     ε, if δ is the blank). If the statement contradicts the document, the caller must find that. A deterministic
     statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, options)
-    session.report_delta = stated.report_delta
-    instance, privacy = plan.at(), plan.document.privacy
-    epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
-    delta = stated.delta if privacy.delta == "solve" else privacy.delta
+    session.report_delta = None if stated.risk is None else stated.risk.delta
+    instance, privacy, guarantee = plan.at(), plan.document.privacy, stated.guarantee
+    blank = None if session.asked.blank is None else str(session.asked.blank[-1])
+    epsilon = guarantee.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
+    delta = guarantee.delta if privacy.delta == "solve" else privacy.delta
     tests: tuple[Test, ...] = ()
     proof: MomentProof | None = None
-    if stated.kind == "deterministic":
-        epsilon, delta, acceptance, accepted, proof = _without_samples(session, stated, epsilon, delta)
+    if guarantee.kind == "deterministic":
+        epsilon, delta, acceptance, accepted, proof = _without_samples(session, stated, blank, (epsilon, delta))
     else:
-        acceptance, accepted = _acceptance(session, stated, delta), False
+        acceptance, accepted = _acceptance(session, stated, blank, delta), False
         for _ in range(ATTEMPTS):
             tests = session.test(instance, epsilon, acceptance)
             accepted = all(test.accepted for test in tests)
             if accepted:
                 break
-    shards = MORE * profile_shards(stated.samples)
-    value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
-    sequence = SequenceResult(None if stated.kind == "deterministic" else value, tests)
+    own = () if stated.evidence.sampling is None else stated.evidence.sampling.tests
+    shards = MORE * profile_shards(sum(test.samples for test in own if test.accepted))
+    filled = None if stated.solved is None else float(stated.solved.value)
+    value = {"epsilon": epsilon, "delta": delta, "multiplier": filled}.get(blank or "")
+    sequence = SequenceResult(None if guarantee.kind == "deterministic" else value, tests)
     result = Result(
-        instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value, proof=proof
+        instance, acceptance, sequence, guarantee.kind, epsilon, delta, holds=stated.holds, solved=value, proof=proof
     )
     return Retest(evidence_of(session, result, shards=shards), accepted, tests, session, acceptance.probability)
 
 
-def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:
+def _total(stated: CertificateModel) -> float:
+    """Return the stated probability of certifying something false."""
+    sampling = stated.evidence.sampling
+    return stated.guarantee.failure_probability if sampling is None else sampling.total_probability
+
+
+def _acceptance(session: Session, stated: CertificateModel, blank: str | None, delta: float) -> Acceptance:
     """Return the claim that is tested and its wealth, as for a result of the same kind."""
-    if stated.kind == "confidence":
+    if stated.guarantee.kind == "confidence":
         # If δ was the blank, the probability follows from an estimate, so the statement's own is used.
-        return _stated_beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
-    return of_claim(session.plan.document, STARTS if stated.blank == "multiplier" else 1)
+        return _stated_beside(_total(stated) if blank == "delta" else FAILURE_SHARE * delta, delta)
+    return of_claim(session.plan.document, STARTS if blank == "multiplier" else 1)
 
 
 def _stated_beside(q: float, delta: float) -> Acceptance:
@@ -164,10 +167,10 @@ def _stated_beside(q: float, delta: float) -> Acceptance:
 
 
 def _without_samples(
-    session: Session, stated: Statement, epsilon: float, delta: float
+    session: Session, stated: CertificateModel, blank: str | None, claim: tuple[float, float]
 ) -> tuple[float, float, Acceptance, bool, MomentProof | None]:
     """Return what is certified without a test: ε, δ, the test it counts as, whether the claim follows, and a proof."""
-    plan, blank = session.plan, stated.blank
+    plan, (epsilon, delta) = session.plan, claim
     instance = plan.at()
     if plan.document.accounting.method == "renyi" and (blank in {"epsilon", "delta"} or not stated.holds):
         if blank == "delta":
@@ -177,7 +180,7 @@ def _without_samples(
         return found, delta, folded(delta, 1), True, proof
     if blank == "delta":
         found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
-        return epsilon, found, _stated_beside(stated.total_probability, delta), True, None
+        return epsilon, found, _stated_beside(_total(stated), delta), True, None
     if blank == "epsilon" or not stated.holds:
         found = session.unsampled(instance, delta=delta).upper
         return found, delta, _stated_beside(FAILURE_SHARE * delta, delta), True, None
