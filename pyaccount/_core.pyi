@@ -73,11 +73,9 @@ class RoundProfile:
         """
 
     @staticmethod
-    def fixed_size_run(phases: Sequence[tuple[int, int, float, int]], delta: float, *, below: bool) -> RoundProfile:
-        """All rounds of fixed-size batches as one profile: bounds on the largest δ over adaptive gradients, one record replaced.
-
-        Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time. The curve is accurate around
-        `delta`. From above it may be composed with other rounds; from below it bounds these rounds by themselves.
+    def fixed_size_run(curve: FixedSizeCurve) -> RoundProfile:
+        """All rounds of fixed-size batches as one profile. From above it may be composed with other rounds; from below it bounds
+        these rounds by themselves.
         """
 
     @staticmethod
@@ -355,26 +353,36 @@ def curve_all(
     bounds are wider because only about `most_work` cells were allowed.
     """
 
-def fixed_size_curve(
-    phases: Sequence[tuple[int, int, float, int]],
-    delta: float,
-    *,
-    below: bool,
-    epsilon: float,
-    threads: int = 0,
-    time_limit: float | None = None,
-) -> tuple[list[tuple[float, float]], list[float], tuple[float, float, int, int]]:
+class FixedSizeCurve:
     """The largest δ(ε) of fixed-size batches over adaptive gradients, one record replaced: bounds from one side.
 
     Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time. The curve is accurate around
-    `delta`. From above, chords in e^ε between the points (ε, δ) are upper bounds. From below, a point bounds δ at its own ε
-    and at every smaller one. The attack: while the loss so far is below ε, the record contributes 1, and its replacement and all
-    other records −1; otherwise the record and all others contribute −1, and the replacement 1. The recursion chooses where to
-    switch.
-
-    Gives the points; the parts of the error at `epsilon`, in units of δ (transforms, window, infinite losses, rounding of
-    masses); and the spacing of the lattice, the tilt, the length of transforms and the number of laws of a round.
+    `delta`, or around `epsilon`: one of them is given. From above, chords in e^ε between the points (ε, δ) are upper bounds. From
+    below, a point bounds δ at its own ε and at every smaller one. The attack: while the loss so far is below ε, the record
+    contributes 1, and its replacement and all other records −1; otherwise the record and all others contribute −1, and the
+    replacement 1. The recursion chooses where to switch.
     """
+
+    def __new__(
+        cls,
+        phases: Sequence[tuple[int, int, float, int]],
+        *,
+        below: bool,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        threads: int = 0,
+        time_limit: float | None = None,
+    ) -> FixedSizeCurve: ...
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """(ε, δ) at increasing ε."""
+
+    @property
+    def lattice(self) -> tuple[float, float, int, int]:
+        """The spacing, the tilt, the length of transforms, and the largest number of laws of a round."""
+
+    def errors(self, epsilon: float) -> list[float]:
+        """The parts of the error at ε, in units of δ: transforms, window, infinite losses, rounding of masses."""
 
 class ComposedCurve:
     """D(x) = H_{e^x}(P₀‖Q₀) of what is composed with a sampled mechanism, as a table; see the core's `montecarlo::value`."""

@@ -58,7 +58,7 @@ MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
 #: The fields that were computed; the others follow from the document and its plan.
 FILLED = (
     *("holds", "guarantee", "solved", "directions", "profile", "evidence", "unamplified", "not_computed"),
-    *("risk", "records", "group_lemma"),
+    *("risk", "records", "composed_bound", "group_lemma"),
 )
 #: An assumption of every guarantee that comes from a test.
 RELEASE = (

@@ -11,6 +11,7 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import NumericsError
 from pyaccount.plan.conventions import contrast_words
 from pyaccount.plan.matrices.base import has_workload
+from pyaccount.plan.recursion import COMPOSED
 from pyaccount.records.certificate import Contrast, RiskRecord
 from pyaccount.records.evidence import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.risk.budget import Enclosure, attained_at_least
@@ -63,6 +64,8 @@ class Certified:
     risk: RiskRecord | None = None
     #: The guarantee for each kind of record, if records are of several kinds.
     records: list[KindOfRecord] | None = None
+    #: The composed bound beside that of a recursion.
+    composed_bound: Contrast | None = None
     group_lemma: Contrast | None = None
 
     @property
@@ -75,6 +78,11 @@ def unamplified_record(instance: Instance, answer: Answer) -> Contrast:
     """Return the bound for public participations as it is stated for contrast."""
     words, delta = contrast_words(instance.theorems), answer.question.delta or 0.0
     return Contrast(description=words, epsilon=_known(answer.upper), delta=delta)
+
+
+def composed_record(answer: Answer) -> Contrast:
+    """Return the composed bound beside that of a recursion."""
+    return Contrast(description=COMPOSED, epsilon=_known(answer.upper), delta=answer.question.delta or 0.0)
 
 
 def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, float, float]) -> RiskRecord:

@@ -13,6 +13,7 @@ from pyaccount.errors import LimitError, path_text
 from pyaccount.execute.certified import (
     Certified,
     budget_lines,
+    composed_record,
     considered,
     ordered,
     risk_record,
@@ -32,6 +33,7 @@ from pyaccount.execute.target import NEAR_ZERO, Found, interval_words
 from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number
+from pyaccount.plan.recursion import recursion_errors
 from pyaccount.plan.rounds import Bounds
 from pyaccount.records.certificate import (
     Contrast,
@@ -215,6 +217,7 @@ def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certifie
     except LimitError:
         missing += ["curve"] if profile else ["profile", "curve"]
     report("contrast", 2, 3)
+    composed = _composed_bound(found, engine, missing)
     if document.privacy.group_size != 1:
         try:
             lemma = group_lemma(document, engine, delta)
@@ -243,6 +246,7 @@ def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certifie
         not_computed=missing,
         risk=None if risk is None else risk_record(risk.budget, (risk.upper, min(attained, risk.upper)), told),
         records=records or None,
+        composed_bound=composed,
         group_lemma=lemma,
     )
 
@@ -257,6 +261,18 @@ def _unamplified(found: _Guarantee, engine: Engine) -> Contrast:
             return unamplified_record(instance, claim.at_delta)
         question = Question(None, given(claim.at_delta.question.delta), CONTRAST_TOLERANCE)
         return unamplified_record(instance, contrast(instance, engine, question))
+
+
+def _composed_bound(found: _Guarantee, engine: Engine, missing: list[NotComputed]) -> Contrast | None:
+    """Return the composed bound at the certified δ; None if the guarantee is that."""
+    if not found.instance.recursive:
+        return None
+    question = Question(None, given(found.claim.at_delta.question.delta), found.plan.tolerance)
+    try:
+        return composed_record(engine.ask(found.instance.composed(), question))
+    except LimitError:
+        missing.append("composed bound")
+        return None
 
 
 def _records(instance: Instance, engine: Engine, claim: PinnedClaim) -> list[KindOfRecord]:
@@ -424,6 +440,8 @@ def _evidence(
             width = min(claim.at_epsilon.directions[direction].upper, 1.0) - inner[direction]
             source = ENCLOSURE if rounds.kinds is None else ALIKE
             budget.append(BudgetLine(source=source, direction=label, contribution=max(0.0, width)))
+        for source, error in recursion_errors(rounds.upper, claim.epsilon):
+            budget.append(BudgetLine(source=source, direction=label, contribution=error))
     if risk is not None:
         # This line sums all errors: lattice, tails, transforms and rounding of the points, and the part between the
         # points.

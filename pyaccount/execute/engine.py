@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
 from pyaccount.plan.largest_loss import largest_loss, losses_bounded
-from pyaccount.plan.rounds import DirectedBounds, compositions
+from pyaccount.plan.rounds import DirectedBounds, chosen, compositions
 
 if TYPE_CHECKING:
     from pyaccount.profiles import Rounds
@@ -173,8 +173,9 @@ class Engine:
         answers = []
         for rounds, question in wanted:
             found = [intervals[one, question] for one in compositions(rounds)]
-            account = max(found, key=lambda interval: (interval.upper, interval.lower))
-            lower, work = max(interval.lower for interval in found), sum(interval.work for interval in found)
+            pick = chosen(rounds)
+            account = pick(found, key=lambda interval: (interval.upper, interval.lower))
+            lower, work = pick(interval.lower for interval in found), sum(interval.work for interval in found)
             answers.append(_Worst(lower, account, work))
         return answers
 
@@ -247,7 +248,7 @@ class Engine:
             allowance.coarser |= any(curve.coarser for curve in curves)
         self._curves.update(zip(new, curves, strict=True))
         found = iter([self._curves[one] for one in single])
-        return [_highest([next(found) for _ in compositions(rounds)]) for rounds, _ in items]
+        return [_joined([next(found) for _ in compositions(rounds)], chosen(rounds)) for rounds, _ in items]
 
     def log_moment(
         self, mechanism: _core.Sampled, order: int, *, most_busy: int | None = None, gap: float = 1e-3
@@ -288,12 +289,12 @@ class Engine:
         return remaining
 
 
-def _highest(curves: Sequence[CurveAnswer]) -> CurveAnswer:
-    """Return the maximum of several curves at each ε, and what all of them took."""
+def _joined(curves: Sequence[CurveAnswer], pick: Callable[[Iterable[float]], float]) -> CurveAnswer:
+    """Return the largest of several curves at each ε, or the least, and what all of them took."""
     if len(curves) == 1:
         return curves[0]
     points = [
-        (max(lower for lower, _ in bounds), max(upper for _, upper in bounds))
+        (pick(lower for lower, _ in bounds), pick(upper for _, upper in bounds))
         for bounds in zip(*(curve.points for curve in curves), strict=True)
     ]
     return CurveAnswer(

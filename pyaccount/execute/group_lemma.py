@@ -40,7 +40,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast:
     least a for every ε. The factor increases, so that no ε is valid beyond one at which a times the factor is above δ.
     """
     group, least = number(document.privacy.group_size), RESOLVED[0]
-    bounds = compile_document(_single(document, group)).at().bounds()
+    bounds = compile_document(_single(document, group)).at().composed()
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:

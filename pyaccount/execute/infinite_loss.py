@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import DocumentError
-from pyaccount.plan.rounds import compositions
+from pyaccount.plan.rounds import chosen, compositions
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def _log_finite(item: Rounds) -> float:
 
 def mass_at_infinity(rounds: tuple[Rounds, ...]) -> float:
     """Return the probability that the loss of all rounds together is infinite, a few units of rounding from below."""
-    return max(-math.expm1(math.fsum(map(_log_finite, one))) for one in compositions(rounds))
+    least: float = chosen(rounds)(-math.expm1(math.fsum(map(_log_finite, one))) for one in compositions(rounds))
+    return least
 
 
 def refuse_infinite(document: Document, bounds: DirectedBounds) -> None:

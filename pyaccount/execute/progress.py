@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and parts of
 #: the certificate that the guarantee does not need.
-NotComputed = Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]
+NotComputed = Literal["search", "lower ends", "profile", "curve", "composed bound", "group lemma", "records"]
 
 #: `report(stage, done, total)`: the current work, the number of finished steps, and the number of all steps if known.
 Report = Callable[[str, int, int | None], None]

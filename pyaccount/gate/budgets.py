@@ -21,6 +21,11 @@ class AskedBudget(NamedTuple):
     #: The data set; None for the only one of the ledger.
     data_set: str | None
 
+    @property
+    def proves(self) -> bool:
+        """Whether limits are for what is proven independently."""
+        return False
+
     def rule(self, read: Read) -> Rule:
         """Return whether the budget of the data set holds with a certificate.
 

@@ -66,11 +66,13 @@ def judge(
         Rule("holds", ALWAYS, True, data.holds, data.holds, holds),
     ]
     used = []
+    # What an independent proof is required of is what limits are for.
+    proven = _composed_bound(data) if any(one.proves for one in requirements) else None
     for origin, limits in asked:
-        point, more = _best(data, origin, limits)
+        point, more = _best(data, origin, limits, proven)
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
         rules += more
-        rules += _attack_rules(data, origin, limits)
+        rules += _attack_rules(data, origin, limits, proven)
         rules += _other_rules(data, origin, limits)
     for origin, name in shown_only:
         value = getattr(data.guarantee, name)
@@ -115,16 +117,27 @@ def points(data: CertificateModel) -> Iterator[Used]:
             yield Used("profile", point.epsilon, point.delta, "confidence", failure)
 
 
-def _best(data: CertificateModel, origin: str, limits: Limits) -> tuple[Used, list[Rule]]:
-    """Return the first point that meets all limits on points, with its rules; the guarantee and its rules if none."""
+def _composed_bound(data: CertificateModel) -> Used | None:
+    """Return the bound beside that of a recursion, which the independent checker proves; None if the guarantee is that."""
+    bound, guarantee = data.composed_bound, data.guarantee
+    if bound is None or bound.epsilon is None:
+        return None
+    return Used("composed bound", bound.epsilon, bound.delta, guarantee.kind, guarantee.failure_probability)
+
+
+def _best(data: CertificateModel, origin: str, limits: Limits, proven: Used | None) -> tuple[Used, list[Rule]]:
+    """Return the first point that meets all limits on points, with its rules; the guarantee and its rules if none.
+
+    If another point than the guarantee is `proven` independently, it is the only one.
+    """
     both = limits.max_epsilon is not None and limits.max_delta is not None
-    guarantee, *further = points(data)
+    guarantee, *further = points(data) if proven is None else [proven]
     judged = [(point, list(_at_point(point, origin, limits))) for point in [guarantee, *(further if both else ())]]
     return next((one for one in judged if all(rule.passes for rule in one[1])), judged[0])
 
 
 def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
-    where = "at a point of the profile" if point.source == "profile" else None
+    where = {"profile": "at a point of the profile", "composed bound": "by the composed bound"}.get(point.source)
     if limits.max_epsilon is not None:
         alone = f"at δ = {point.delta:g}: no limit on δ is given" if limits.max_delta is None else where
         passes = point.epsilon <= limits.max_epsilon
@@ -144,16 +157,19 @@ def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
         yield Rule("failure_probability", origin, None, failure, True, "shown only: no limit on it is given")
 
 
-def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterator[Rule]:
-    """Yield the rules on attacks: from all points of a composed profile, or the guarantee alone if it was sampled."""
+def _attack_rules(data: CertificateModel, origin: str, limits: Limits, proven: Used | None) -> Iterator[Rule]:
+    """Yield the rules on attacks: from all points of a composed profile, or the guarantee alone if it was sampled.
+
+    If another point than the guarantee is `proven` independently, they are from that alone.
+    """
     if limits.max_advantage is None and limits.max_true_positive_rate is None:
         return
     from pyaccount.certificate.meaning import trade_off  # few limits are on attacks
     from pyaccount.risk.tradeoff import Bound, TradeOff
 
-    guarantee, risk = data.guarantee, data.risk
+    guarantee, risk = proven or data.guarantee, data.risk
     own = (Bound(guarantee.epsilon, guarantee.delta),)
-    curve = trade_off(data) if data.evidence.sampling is None else TradeOff(own, own)
+    curve = trade_off(data) if data.evidence.sampling is None and proven is None else TradeOff(own, own)
     known = None if risk is None or risk.value is None else (risk.measure, risk.false_positive_rate, risk.value)
     asked = (
         ("advantage", None, limits.max_advantage),

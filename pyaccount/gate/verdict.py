@@ -33,7 +33,7 @@ class Rule:
 class Used:
     """The (ε, δ) of a certificate that was compared with the limits, and what kind of statement it is."""
 
-    source: Literal["guarantee", "profile"]
+    source: Literal["guarantee", "profile", "composed bound"]
     epsilon: float
     delta: float
     kind: Literal["deterministic", "verified", "confidence"]

@@ -79,9 +79,14 @@ def _certified(document: str, joint: str) -> Total:
 
     assert privacy.delta is not None
     whole = _joint(data_set, {"epsilon": "solve", "delta": privacy.delta}, phases)
-    bounds, engine = compile_document(whole).at().bounds(), Engine()
-    answer = engine.ask(bounds, Question(None, asked_at(bounds, privacy.delta), COMPOSED_TOLERANCE))
-    budget = limit_of(data_set)
+    instance, engine, budget = compile_document(whole).at(), Engine(), limit_of(data_set)
+    bounds = instance.composed()
+    question = Question(None, asked_at(bounds, privacy.delta), COMPOSED_TOLERANCE)
+    answer = engine.ask(bounds, question)
+    if answer.upper > budget:
+        # What takes longer is asked only if the budget depends on it.
+        bounds = instance.bounds()
+        answer = engine.ask(bounds, question)
     if answer.lower <= budget < answer.upper:
         # The interval of ε contains the budget, so ask for δ at the budget itself.
         at_budget = engine.ask(bounds, Question(budget, None, COMPOSED_TOLERANCE))

@@ -12,6 +12,7 @@ from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
 from pyaccount.plan.protection import Protection, RunCase
+from pyaccount.plan.recursion import RecursionTheorem, recursion_bounds
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
@@ -117,8 +118,20 @@ class Instance:
         Given a `width`, nearly alike rounds of long schedules are bounded by the worst of them. This makes the interval
         of ε wider by about this fraction of ε: see `pyaccount.plan.alike`.
         """
-        exact = self._combined(one.bounds() for one in self.theorems)
+        exact = self.composed()
+        sharper = recursion_bounds(self.document.privacy, self.theorems, exact, merge_gaussians=self.merges)
+        if sharper is not None:
+            return sharper
         return exact if width is None else grouped_alike(exact, width)
+
+    @property
+    def recursive(self) -> bool:
+        """Whether a recursion over rounds bounds some phases."""
+        return any(isinstance(one, RecursionTheorem) for one in self.theorems)
+
+    def composed(self) -> DirectedBounds:
+        """Return the rounds to compose, none of which are analysed by a recursion (`pyaccount.plan.recursion`)."""
+        return self._combined(one.bounds() for one in self.theorems)
 
     def composed_bounds(self) -> DirectedBounds | None:
         """Return the rounds of the phases that are not sampled; None if all are sampled."""
@@ -252,6 +265,17 @@ class CompiledDocument:
         return Instance.of(self.document.filled(value), self.theorems)
 
     @property
+    def recursive(self) -> bool:
+        """Whether a recursion over rounds bounds some phases."""
+        return any(isinstance(one, RecursionTheorem) for one in self.theorems)
+
+    def without_recursion(self) -> CompiledDocument:
+        """Return the plan by the composed bounds alone."""
+        return replace(
+            self, theorems=tuple(one.inner if isinstance(one, RecursionTheorem) else one for one in self.theorems)
+        )
+
+    @property
     def blank(self) -> str | None:
         """Return the name of the blank if it is part of the mechanism; None for ε, δ and claims."""
         path = self.document.blank
@@ -320,6 +344,8 @@ class CompiledDocument:
             return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and bets against the claim"
         if self.closed_form:
             return "closed form (one Gaussian mechanism)"
+        if all(isinstance(one, RecursionTheorem) for one in self.theorems):
+            return "a recursion over the rounds, on a lattice of likelihood ratios, from above and from below"
         return "privacy loss distributions: connect-the-dots upper and lower bounds, tilted FFT, both directions"
 
     @property

@@ -14,6 +14,7 @@ from pyaccount.plan.disjoint import kinds_refusals
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.own_probabilities import own_probability_refusals
 from pyaccount.plan.protection import Case, Protection, RunCase
+from pyaccount.plan.recursion import with_recursion
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.plan.scheduled import schedule_refusals
 from pyaccount.risk.budgets import budget_of
@@ -65,6 +66,7 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     _refuse(kinds_refusals(asked))
     theorems = tuple(_theorem(case) for case in asked.cases())
     _refuse(_sampled_beside_parts(theorems))
+    theorems = with_recursion(document, theorems)
     plan = kind(document, theorems, worded(theorems))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (

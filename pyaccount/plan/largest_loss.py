@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.plan.rounds import compositions
+from pyaccount.plan.rounds import chosen, compositions
 from pyaccount.rounding import decimal_beside
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
     known = [loss for loss in kinds if loss is not None]
     if len(known) < len(kinds):
         return None
-    least, most = max(loss[0] for loss in known), max(loss[1] for loss in known)
+    pick = chosen(rounds)
+    least, most = pick(loss[0] for loss in known), pick(loss[1] for loss in known)
     try:
         return LargestLoss(decimal_beside(least, -math.inf), decimal_beside(most, math.inf))
     except OverflowError:

@@ -10,10 +10,10 @@ composed with the maximum of profiles: `combine` composes each kind with everyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
@@ -53,14 +53,39 @@ class _WorstOf(ProfileKind):
     of: tuple[tuple[Rounds, ...], ...]
 
     def _made(self) -> _core.RoundProfile:
-        raise NotImplementedError("the worst of several compositions is no profile: `compositions` returns them")
+        raise NotImplementedError("several compositions are no profile: `compositions` returns them")
+
+
+@dataclass(frozen=True, slots=True)
+class _EitherOf(_WorstOf):
+    """Stands for the least of several compositions, each of which bounds the mechanism from above."""
+
+    constructor: ClassVar[str] = "either"
 
 
 def compositions(rounds: tuple[Rounds, ...]) -> tuple[tuple[Rounds, ...], ...]:
-    """Return the compositions whose worst is meant by `rounds`: the rounds themselves, unless `worst_of` made them."""
+    """Return the compositions that are meant by `rounds`: the rounds themselves, unless they stand for several.
+
+    `chosen` says which of their numbers counts.
+    """
     if len(rounds) == 1 and isinstance(rounds[0].profile, _WorstOf):
         return rounds[0].profile.of
     return (rounds,)
+
+
+def chosen(rounds: tuple[Rounds, ...]) -> Callable[..., Any]:
+    """Return how the number of `rounds` follows from those of their compositions: `max` for the worst of them, else `min`."""
+    return min if len(rounds) == 1 and isinstance(rounds[0].profile, _EitherOf) else max
+
+
+def either_of(upper: Sequence[tuple[Rounds, ...]]) -> tuple[Rounds, ...]:
+    """Return rounds that stand for the least of several compositions, each of which bounds a mechanism from above."""
+    return (Rounds(_EitherOf(tuple(upper)), 1),)
+
+
+def best_of(lower: Sequence[tuple[Rounds, ...]]) -> tuple[Rounds, ...]:
+    """Return rounds that stand for the largest of several compositions, each of which bounds a mechanism from below."""
+    return _packed(lower)
 
 
 def alternatives_of(bounds: DirectedBounds) -> tuple[DirectedBounds, ...]:

@@ -70,6 +70,13 @@ class Theorem(Case, ABC):
     def words(self) -> Reduction:
         """Return the theorem in words."""
 
+    def fixed_rounds(self) -> int | None:
+        """Return the number of rounds with batches of one fixed size and one noise, if one record is replaced.
+
+        `plan.recursion` analyses such rounds together; None for everything else.
+        """
+        return None
+
     def bounds(self) -> DirectedBounds:
         """Return the rounds to compose."""
         raise AssertionError("a sampled mechanism has no rounds to compose")

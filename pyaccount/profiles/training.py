@@ -6,8 +6,10 @@ The samplers' modules in `pyaccount.plan.samplers` have the theorems, and the co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
+from pyaccount import _core
 from pyaccount.profiles.base import Graded, ProfileKind
 
 
@@ -93,15 +95,28 @@ class FixedSizeRunProfile(ProfileKind):
     """All rounds of batches of a fixed size, one record replaced: bounds on the largest δ over adaptive gradients.
 
     Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time; the bounds are accurate around
-    `delta`. From above the profile may be composed with other rounds. From below it bounds these rounds by themselves: for each ε
-    the gradients are chosen for this ε.
+    `delta`, or around `epsilon` if that is None. From above the profile may be composed with other rounds. From below it bounds
+    these rounds by themselves: for each ε the gradients are chosen for this ε.
     """
 
     constructor: ClassVar[str] = "fixed_size_run"
 
     phases: tuple[tuple[int, int, float, int], ...]
-    delta: float
+    delta: float | None
+    epsilon: float | None
     below: bool
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.fixed_size_run(self.curve())
+
+    def curve(self) -> _core.FixedSizeCurve:
+        """Return the curve, with its errors. The last few are kept, since each takes seconds."""
+        return _fixed_size_curve(self)
+
+
+@lru_cache(maxsize=16)
+def _fixed_size_curve(run: FixedSizeRunProfile) -> _core.FixedSizeCurve:
+    return _core.FixedSizeCurve(run.phases, below=run.below, delta=run.delta, epsilon=run.epsilon)
 
 
 @dataclass(frozen=True, slots=True)

@@ -484,15 +484,21 @@ class CertificateModel(Record):
         description="The same run if it were not secret who takes part in which round; its description states what "
         "exactly is assumed."
     )
+    composed_bound: Annotated[Contrast | None, Role.CONTRAST, LeftOut("composed bound")] = Field(
+        description="A larger ε at the same δ, by a bound on each round that is composed: where the guarantee follows from a "
+        "recursion over all rounds, the independent checker proves this one. Null for other guarantees."
+    )
     group_lemma: Annotated[Contrast | None, Role.LEMMA, LeftOut("group lemma")] = Field(
         description='What the generic lemma for groups gives ("black box"); null for single records.'
     )
     not_computed: Annotated[
-        list[Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]], Role.STAMP
+        list[Literal["search", "lower ends", "profile", "curve", "composed bound", "group lemma", "records"]],
+        Role.STAMP,
     ] = Field(
         description="What was left out because the time limit ended after the guarantee was known. search: the rest "
         "of the search for a smaller value; lower ends: the lower bounds, which are then 0; profile: the "
-        "profile, which is then empty; curve: the curve; group lemma: the comparison with the group lemma; "
+        "profile, which is then empty; curve: the curve; composed bound: that beside a recursion; "
+        "group lemma: the comparison with the group lemma; "
         "records: the guarantee for each kind of record.",
     )
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")

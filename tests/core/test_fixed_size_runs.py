@@ -42,8 +42,8 @@ def test_the_run_lies_between_two_data_sets_and_the_envelope(
     pair = CopiesProfile("fixed-size", 1, dataset, batch, 0, 2.0, noise, reverse=False)
     envelope = DisplacedProfile("replaced", "fixed-size", 1, dataset, batch, 0, noise, reverse=False)
     fixed, above = _epsilon([(pair, count)], delta), _epsilon([(envelope, count)], delta)
-    low = _epsilon([(FixedSizeRunProfile(run, delta, below=True), 1)], delta).lower
-    high = _epsilon([(FixedSizeRunProfile(run, delta, below=False), 1)], delta).upper
+    low = _epsilon([(FixedSizeRunProfile(run, delta, None, below=True), 1)], delta).lower
+    high = _epsilon([(FixedSizeRunProfile(run, delta, None, below=False), 1)], delta).upper
     # From below a step of the lattice may be lost.
     assert fixed.lower * (1 - 2e-3) <= low <= high <= above.upper * (1 + 5e-3)
     assert high - low <= 0.01 * high
@@ -51,7 +51,7 @@ def test_the_run_lies_between_two_data_sets_and_the_envelope(
 
 def test_a_run_composes_with_other_rounds() -> None:
     """From above the run is a profile as any other: it can be composed with a Gaussian mechanism, and that costs more."""
-    run, other = FixedSizeRunProfile(((100, 1, 1.0, 20),), 1e-5, below=False), GaussianProfile(1.0, 2.0)
+    run, other = FixedSizeRunProfile(((100, 1, 1.0, 20),), 1e-5, None, below=False), GaussianProfile(1.0, 2.0)
     both = CompositionProfile.of((Rounds(run, 1), Rounds(other, 1)), below=False)
     alone = _epsilon([(run, 1)], 1e-5).upper
     together = _epsilon([(run, 1), (other, 1)], 1e-5)
@@ -61,10 +61,9 @@ def test_a_run_composes_with_other_rounds() -> None:
 
 def test_every_error_is_counted_and_small() -> None:
     """A curve states its errors in units of δ, and falls."""
-    points, errors, (spacing, tilt, length, laws) = _core.fixed_size_curve(
-        [(100, 1, 1.0, 50)], 1e-6, below=False, epsilon=5.0
-    )
-    values = [delta for _, delta in points]
+    curve = _core.FixedSizeCurve([(100, 1, 1.0, 50)], delta=1e-6, below=False)
+    errors, (spacing, tilt, length, laws) = curve.errors(5.0), curve.lattice
+    values = [delta for _, delta in curve.points]
     assert values == sorted(values, reverse=True)
     assert all(0.0 <= error < 1e-9 for error in errors)
     assert spacing > 0.0
@@ -77,4 +76,4 @@ def test_every_error_is_counted_and_small() -> None:
 def test_what_the_theorem_does_not_cover_is_refused(phase: tuple[int, int, float, int]) -> None:
     """A batch that is the whole data set, an empty one, no noise, and no round."""
     with pytest.raises(DomainError):
-        FixedSizeRunProfile((phase,), 1e-5, below=False).build()
+        FixedSizeRunProfile((phase,), 1e-5, None, below=False).build()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.plain_documents import doc
 
 import pyaccount
 from pyaccount.errors import DocumentError
+from pyaccount.gate.independent import verify_independently
 from pyaccount.gate.verdict import Rule
 
 POLICY: dict[str, Any] = {
@@ -55,3 +58,31 @@ def test_the_checker_is_not_asked_without_that() -> None:
     assert "independent" not in {rule.rule for rule in verdict.certificates[0].rules}
     with pytest.raises(DocumentError, match="independent"):
         pyaccount.check(pyaccount.certify(COUNT), policy=POLICY | {"independent": "wanted"})
+
+
+def test_limits_are_for_the_composed_bound_where_the_guarantee_is_by_a_recursion(tmp_path: Path) -> None:
+    """The recursion is not proven independently: the composed bound is, and a limit between both lets nothing pass."""
+    certificate = pyaccount.certify(
+        doc(
+            "adjacency=replace-one sampler=fixed-size dataset_size=50 expected_batch_size=1",
+            iterations=20,
+            multiplier=1.0,
+        )
+    )
+    bound = certificate.data.composed_bound
+    assert bound is not None
+    assert bound.epsilon is not None
+    assert certificate.epsilon < bound.epsilon
+    between = 0.5 * (certificate.epsilon + bound.epsilon)
+    for limit, passes in ((between, False), (bound.epsilon, True)):
+        verdict = pyaccount.check(certificate, policy=POLICY | {"limits": {"max_epsilon": limit, "max_delta": 1e-5}})
+        rules = {rule.rule: rule for rule in verdict.certificates[0].rules}
+        assert rules["independent"].passes
+        assert (rules["max_epsilon"].value, rules["max_epsilon"].passes) == (bound.epsilon, passes)
+        assert verdict.passes == passes
+    assert pyaccount.check(certificate, max_epsilon=between, max_delta=1e-5).passes
+    certificate.save(tmp_path / "run.cert.json")
+    found = verify_independently(str(tmp_path / "run.cert.json"), 100.0)
+    assert (found.verdict, found.proves) == ("consistent", "composed bound")
+    assert found.proven is not None
+    assert found.proven.epsilon == bound.epsilon

@@ -322,10 +322,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         os.call_method("register_at_fork", (), Some(&hook))?;
     }
     module.add_class::<RoundProfile>()?;
+    module.add_class::<adaptive::FixedSizeCurve>()?;
     module.add_class::<ProvenInterval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
-    module.add_function(wrap_pyfunction!(adaptive::fixed_size_curve, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(most_exponential_runs, module)?)?;

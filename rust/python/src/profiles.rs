@@ -33,9 +33,10 @@ use pyaccount_core::pld::mesh::Side;
 use pyaccount_core::run::Run;
 use pyo3::prelude::*;
 
+use crate::adaptive::FixedSizeCurve;
 use crate::errors::{self, raise};
 use crate::kept::Kept;
-use crate::{adaptive, allocation, interruptible, rounds_of};
+use crate::{allocation, interruptible, rounds_of};
 
 /// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
@@ -158,11 +159,8 @@ impl RoundProfile {
 
     /// Returns all rounds of batches of a fixed size, in their order, as one: the largest δ over adaptive gradients.
     #[staticmethod]
-    #[pyo3(signature = (phases, delta, *, below))]
-    fn fixed_size_run(py: Python<'_>, phases: adaptive::Phases, delta: f64, below: bool) -> PyResult<Self> {
-        let side = if below { Side::Lower } else { Side::Upper };
-        let work = move |run: &Run| adaptive::bounds(&phases, delta, side, run)?.profile();
-        interruptible::call(py, 0, interruptible::remaining(), work).map(Self)
+    fn fixed_size_run(curve: &FixedSizeCurve) -> Self {
+        Self(curve.profile.clone())
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the

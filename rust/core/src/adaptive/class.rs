@@ -88,8 +88,9 @@ pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: 
                 let mut values = vec![0.0_f64; positions.len()];
                 for cell in cells {
                     let level = Level::new(at(cell), q, noise);
-                    for (value, &k) in values.iter_mut().zip(&positions) {
-                        *value = value.max(level.at(epsilon(k, places.spacing))).min(1.0);
+                    let along = level.along(positions.iter().map(|&k| epsilon(k, places.spacing)));
+                    for (value, found) in values.iter_mut().zip(along) {
+                        *value = value.max(found).min(1.0);
                     }
                 }
                 values

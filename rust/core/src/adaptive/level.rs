@@ -68,21 +68,44 @@ impl Level {
 
     /// Returns an upper bound on H_κ at κ = e^ε, ε ≥ 0.
     pub fn at(&self, epsilon: f64) -> f64 {
+        self.after(epsilon, &mut self.no_roots())
+    }
+
+    /// Returns the same at increasing ε.
+    pub fn along(&self, epsilons: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut roots = self.no_roots();
+        epsilons.map(|epsilon| self.after(epsilon, &mut roots)).collect()
+    }
+
+    /// Returns for each atom, that of 0 last, that nothing is known of y*.
+    fn no_roots(&self) -> Vec<f64> {
+        vec![f64::INFINITY; self.atoms.len() + 1]
+    }
+
+    /// Returns the bound at ε. `roots` has y* of a smaller ε for each atom, and is given those of this one.
+    fn after(&self, epsilon: f64, roots: &mut [f64]) -> f64 {
         let log_stay = epsilon.exp_m1().ln() + self.log_odds;
-        let mut sum = if self.at_zero > 0.0 { self.at_zero * self.given(epsilon, f64::NEG_INFINITY) } else { 0.0 };
-        for &(log_m, weight) in &self.atoms {
-            sum += weight * self.given(epsilon, log_stay + log_m);
+        let zero = roots.len() - 1;
+        let mut sum = 0.0;
+        if self.at_zero > 0.0 {
+            sum = self.at_zero * self.given(epsilon, f64::NEG_INFINITY, &mut roots[zero]);
+        }
+        for (&(log_m, weight), root) in self.atoms.iter().zip(roots) {
+            sum += weight * self.given(epsilon, log_stay + log_m, root);
         }
         self.q * sum * (1.0 + 64.0 * UNIT_ROUNDOFF) + UNDERFLOW
     }
 
-    /// Returns an upper bound on the mean over y, with ln(λ₁m) = `log_stay`.
+    /// Returns an upper bound on the mean over y, with ln(λ₁m) = `log_stay`. `root` is on the right of y*, and becomes y* nearly.
+    ///
+    /// The left side of the equation for y* rises with ε, so y* of a smaller ε is on the right. How near y comes is looked at in the
+    /// end, wherever it began.
     #[allow(clippy::many_single_char_names)] // the formula of this file's head
-    fn given(&self, epsilon: f64, log_stay: f64) -> f64 {
+    fn given(&self, epsilon: f64, log_stay: f64, root: &mut f64) -> f64 {
         let (a, c) = (self.along, self.shift);
         let (first, second) = (log_stay - 0.5 * a * a, epsilon - 0.5 * c * c);
         // With one of both terms equal to 1, the sum is at least 1: y is at least y*.
-        let mut y = -second / c;
+        let mut y = root.min(-second / c);
         if first > f64::NEG_INFINITY {
             if a > 0.0 {
                 y = y.min(-first / a);
@@ -104,6 +127,7 @@ impl Level {
             (s, slope) = side(y);
             steps += 1;
         }
+        *root = y;
         if y <= NOTHING {
             return UNDERFLOW;
         }

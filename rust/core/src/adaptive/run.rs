@@ -70,15 +70,16 @@ pub struct Effort {
     pub rings: u32,
 }
 
-/// The entries of transforms that each round may take: 90 laws of 2¹⁴ points.
-const CELLS_OF_ROUND: u64 = 1_500_000;
+/// The entries of transforms that each round may take, enough for 64 laws of 2¹⁴ points, and that all rounds may take.
+const CELLS_OF_ROUND: u64 = 1_200_000;
+const MOST_CELLS: u64 = 12_000_000_000;
 
 impl Effort {
-    /// Returns the usual effort: about 8 ms for each round on one core.
+    /// Returns the usual effort: about 6 ms for each round on one core, and a minute for all.
     #[must_use]
     pub fn usual(phases: &[Phase]) -> Self {
         let rounds = phases.iter().fold(0_u64, |sum, phase| sum.saturating_add(phase.count));
-        Self { spread: 1e-3, cells: CELLS_OF_ROUND.saturating_mul(rounds), rings: 45 }
+        Self { spread: 1e-3, cells: CELLS_OF_ROUND.saturating_mul(rounds).min(MOST_CELLS), rings: 32 }
     }
 }
 
@@ -124,13 +125,13 @@ const LONGEST: usize = 1 << 19;
 /// The number of laws for which there should be room before the lattice is refined.
 const FEWEST_LAWS: f64 = 60.0;
 /// The positions at which profiles are evaluated, as [`Places::positions`] takes it.
-const STEP: f64 = 0.03;
+const STEP: f64 = 0.04;
 const FINE_STEP: f64 = 0.004;
 
 /// Returns upper bounds on δ: V_T of the theorem is at most the curve through them, with chords in e^ε.
 ///
 /// * Guarantee: every δ is at least that of any gradients, for both directions, with batches as the head of this room says.
-/// * Precision: none is promised; with 45 rings about 0.1 % of ε.
+/// * Precision: none is promised; with 32 rings about 0.1 % of ε.
 /// * Source: the head of this room.
 ///
 /// # Errors

@@ -1,0 +1,159 @@
+"""Batches of a fixed size, one record replaced: all rounds in one recursion, which is exact for adaptive gradients.
+
+The theorem of `plan.samplers.fixed_size` takes the worst two data sets at each α in every round and composes that. No gradients
+attain all of these, so its ε is larger than needed. With V_0(α) = (1 − α)_+ and
+
+    V_t(α) = sup E_{y~P}[V_{t−1}(α·dQ/dP(y))]
+
+over all pairs P = (1−q)N(u, σ²) + qN(x, σ²), Q = (1−q)N(u, σ²) + qN(x′, σ²) of u, x, x′ in the unit ball, δ(ε) of T rounds is at
+most V_T(e^ε), and gradients that depend on what was released attain it. The proof, its hypotheses and the errors of both ends are
+at the heads of the files in `rust/core/src/adaptive/`.
+
+- **From above** V_T is the profile of a mechanism: it composes with other phases, and the least of both bounds counts at each ε.
+- **From below** the gradients are chosen for one ε. So this end is used only if such rounds are all of the document: a
+  composition with other rounds, a sample, or the best of several runs would need other gradients for each ε.
+
+Phases that follow one another are one recursion, in their order. How long it takes is known beforehand: rounds × laws. Beyond
+`MOST_ROUNDS`, or with hardly any noise, the composed bound remains; so it does for a single round, where it is exact, and where
+the number of rounds is solved for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pyaccount.directions import DIRECTIONS
+from pyaccount.document.tree import TrainingNode
+from pyaccount.plan.common import number, rounds, value_or_symbol
+from pyaccount.plan.protection import RunCase, of_run
+from pyaccount.plan.rounds import Bounds, best_of, combine, compositions, either_of, enclosed
+from pyaccount.plan.theorem import Around
+from pyaccount.profiles import FixedSizeRunProfile
+from pyaccount.risk.budgets import budget_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.sections import Privacy
+    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.plan.theorem import Reduction, Theorem
+    from pyaccount.profiles import Rounds
+
+#: The largest number of rounds, which take about two minutes of two cores, and the largest number of phases.
+MOST_ROUNDS, MOST_PHASES = 20_000, 16
+#: The least noise multiplier: the losses of a round reach further with less noise, and ε is about 30 there.
+LEAST_NOISE = 0.25
+#: Blanks that may be solved for.
+BLANKS = ("epsilon", "delta", "multiplier", "expected_batch_size")
+
+SOURCE = (
+    "a recursion over the rounds, as Dong, Durfee & Rogers 2019 (arXiv:1909.13830) have for another mechanism; see also Lebeda, "
+    "Regehr, Kamath & Steinke 2024 (arXiv:2405.20769); proof in rust/core/src/adaptive"
+)
+ATTACK = (
+    "an attack on all rounds by adaptive gradients: while the loss so far is below ε, the record contributes 1, and its "
+    "replacement and all other records −1; otherwise the record and all others −1, and the replacement 1."
+)
+#: The sources of error of a recursion, as the core gives them. What the lattice and the cover of all triangles of gradients add
+#: is in the laws themselves, and at most the distance between both ends.
+SOURCES_OF_ERROR = (
+    "recursion: Fourier transforms",
+    "recursion: states beyond its window",
+    "recursion: infinite losses",
+    "recursion: rounding of masses, weights and profiles",
+)
+#: What certificates say of the bound that was known before.
+COMPOSED = "the worst two data sets at each α in every round, composed: a valid and larger ε, which needs no recursion"
+
+
+@dataclass(frozen=True, repr=False)
+class RecursionTheorem(RunCase, Around):
+    """The theorem about one phase of such rounds, around that of its composed bound."""
+
+    node: TrainingNode
+    #: Whether such rounds are all of the document, so that the end from below is attained.
+    alone: bool
+
+    def batches(self) -> tuple[int, int, float, int]:
+        """Return the data set, the batch, the noise multiplier and the number of rounds."""
+        dataset = self.node.training.dataset_size
+        assert dataset is not None  # the sampler's rules require it
+        return dataset, self.node.batch_size(), number(self.node.noise.multiplier), rounds(self.node)
+
+    def words(self) -> Reduction:
+        """Return the theorem in words. What is assumed is what the composed bound assumes."""
+        inner, training = self.inner.words(), self.node.training
+        batch = "m" if training.expected_batch_size == "solve" else self.node.batch_size()
+        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        pair = (
+            "V_t(α) = sup E_P[V_(t−1)(α·dQ/dP)] over P = (1−q)N(u) + qN(x), Q = (1−q)N(u) + qN(x′), u, x, x′ in the unit ball; "
+            f"q = {batch}/{training.dataset_size}, σ = {sigma}"
+        )
+        changed = replace(inner, theorem="the exact worst case over adaptive gradients", source=SOURCE, pair=pair)
+        return replace(changed, remark=None, lower_end=ATTACK) if self.alone else changed
+
+
+def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[Theorem, ...]:
+    """Return the theorems of the phases: around those of fixed-size batches the recursion, where it is used."""
+    blank = document.blank
+    asked = document.accounting.method == "auto" and budget_of(document) is None
+    if (
+        not asked
+        or (blank is not None and blank[-1] not in BLANKS)
+        or any(one.sampled or one.of_kinds for one in theorems)
+    ):
+        return theorems
+    lengths = [one.fixed_rounds() for one in theorems]
+    known = [length for length in lengths if length is not None]
+    if not 0 < len(known) <= MOST_PHASES or not 1 < sum(known) <= MOST_ROUNDS:
+        return theorems
+    alone = len(known) == len(lengths)
+    return tuple(
+        one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone)
+        for one, length in zip(theorems, lengths, strict=True)
+    )
+
+
+def _refused(dataset: int, batch: int, noise: float, _rounds: int) -> bool:
+    """Return whether rounds are not analysed: hardly any noise, or everybody in every batch."""
+    return noise < LEAST_NOISE or batch >= dataset
+
+
+def recursion_bounds(
+    privacy: Privacy, theorems: tuple[Theorem, ...], composed: DirectedBounds, *, merge_gaussians: bool
+) -> DirectedBounds | None:
+    """Return the rounds of a document whose fixed-size batches are analysed by the recursion; None if none are.
+
+    `composed` are the rounds without the recursion. From above the least of both counts. From below, if such rounds are all of
+    the document, the best of the attack and of two concrete data sets.
+    """
+    ours = [one for one in theorems if isinstance(one, RecursionTheorem)]
+    if not ours or privacy.delta == 0.0 or any(_refused(*one.batches()) for one in ours):
+        return None
+    delta = None if privacy.delta == "solve" else number(privacy.delta)
+    epsilon = number(privacy.epsilon) if delta is None else None
+    parts: list[DirectedBounds] = []
+    for here, group in groupby(theorems, key=lambda one: isinstance(one, RecursionTheorem)):
+        if not here:
+            parts += [one.bounds() for one in group]
+            continue
+        phases = tuple(one.batches() for one in group if isinstance(one, RecursionTheorem))
+        upper, lower = (FixedSizeRunProfile(phases, delta, epsilon, below=side) for side in (False, True))
+        parts.append(enclosed((upper, upper), (lower, lower), 1))
+    sharper = combine(parts, merge_gaussians=merge_gaussians)
+    bounds: DirectedBounds = {}
+    for side in DIRECTIONS:
+        above = either_of([sharper[side].upper, composed[side].upper])
+        below = best_of([sharper[side].lower, composed[side].lower]) if ours[0].alone else composed[side].lower
+        bounds[side] = Bounds(above, below, below if ours[0].alone else None)
+    return bounds
+
+
+def recursion_errors(upper: tuple[Rounds, ...], epsilon: float) -> Iterator[tuple[str, float]]:
+    """Yield what each source of error of a recursion adds to δ at ε, in words and numbers; nothing for other rounds."""
+    for item in (item for composition in compositions(upper) for item in composition):
+        if isinstance(item.profile, FixedSizeRunProfile):
+            yield from zip(SOURCES_OF_ERROR, item.profile.curve().errors(epsilon), strict=True)

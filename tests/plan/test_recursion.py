@@ -1,0 +1,169 @@
+"""Fixed-size batches, one record replaced: certificates by the recursion, between two data sets and the composed bound.
+
+The core's own tests have the theorem's oracles (quadrature over triangles, a simulated attack, every strategy of small games).
+Here it is about when certificates use it, and that both ends stay bounds whatever stands beside such rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.plain_documents import doc, sectioned
+
+import pyaccount
+from pyaccount.execute.engine import Engine, Question
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.recursion import RecursionTheorem
+
+FIXED = "adjacency=replace-one sampler=fixed-size dataset_size=50 expected_batch_size=1"
+ONE = doc(FIXED, iterations=30, multiplier=1.0)
+
+
+@pytest.fixture(scope="module")
+def certificate() -> pyaccount.Certificate:
+    """Return the certificate of one run, which takes seconds."""
+    return pyaccount.certify(ONE)
+
+
+def _recursive(document: dict[str, Any]) -> list[bool]:
+    theorems = compile_document(pyaccount.load(document)).theorems
+    return [isinstance(one, RecursionTheorem) for one in theorems]
+
+
+def test_the_interval_is_between_two_data_sets_and_the_composed_bound(certificate: pyaccount.Certificate) -> None:
+    """It is narrow, attained, and states the composed bound beside it."""
+    composed = Engine().ask(compile_document(pyaccount.load(ONE)).at().composed(), Question(None, 1e-5, 1e-4))
+    guarantee, bound = certificate.data.guarantee, certificate.data.composed_bound
+    assert composed.lower <= guarantee.epsilon_lower <= guarantee.epsilon <= composed.upper
+    assert guarantee.epsilon <= 1.003 * guarantee.epsilon_lower
+    assert bound is not None
+    assert (bound.epsilon, bound.delta) == (composed.upper, 1e-5)
+    (reduction,) = certificate.data.reductions
+    assert reduction.lower_end is not None
+    assert "adaptive gradients" in reduction.lower_end
+    assert any("recursion" in line.source for line in certificate.data.evidence.error_budget)
+    for point in certificate.data.profile:
+        assert 0.0 <= point.delta_lower <= point.delta <= 1.0
+
+
+def test_a_simulated_attack_reaches_no_more_than_the_upper_end(certificate: pyaccount.Certificate) -> None:
+    """An adversary who plays one of two pairs by the loss so far, as real batches and noise, has δ inside of the interval.
+
+    The run is simulated with its data set: all other records contribute the same, so a batch of one is the record or another one.
+    δ(ε) = E_P[(1 − e^{ε − L})_+] is a mean of numbers in [0, 1], so Hoeffding's inequality bounds its error: 1e-9 for 5 widths.
+    """
+    rng, count, q = np.random.default_rng(5), 400_000, 1 / 50
+    point = next(one for one in certificate.data.profile if 1e-3 < one.delta < 0.1)
+    loss = np.zeros(count)
+    for _ in range(30):
+        chasing = loss < point.epsilon
+        record = np.where(chasing, 1.0, -1.0)
+        other = np.where(chasing, -1.0, -1.0)
+        replacement = np.where(chasing, -1.0, 1.0)
+        drawn = rng.random(count) < q
+        y = np.where(drawn, record, other) + rng.standard_normal(count)
+
+        def density(mean: np.ndarray, y: np.ndarray = y, other: np.ndarray = other) -> np.ndarray:
+            return (1 - q) * np.exp(-0.5 * (y - other) ** 2) + q * np.exp(-0.5 * (y - mean) ** 2)
+
+        loss += np.log(density(record)) - np.log(density(replacement))
+    estimate = float(np.mean(np.maximum(0.0, -np.expm1(point.epsilon - loss))))
+    width = math.sqrt(math.log(2e9) / (2 * count))
+    assert estimate - width <= point.delta
+    assert estimate + width >= 0.5 * point.delta_lower
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (doc(FIXED, iterations=30, multiplier=1.0), [True]),
+        (doc(FIXED, iterations=30, multiplier="solve", epsilon=3), [True]),
+        (
+            doc(
+                FIXED,
+                {"training": {"dataset_size": 50, "expected_batch_size": "solve", "iterations": 9}},
+                multiplier=1,
+                epsilon=3,
+            ),
+            [True],
+        ),
+        (doc(FIXED, iterations="solve", multiplier=1.0, epsilon=3), [False]),
+        (doc(FIXED, iterations=1, multiplier=1.0), [False]),
+        (doc(FIXED, iterations=20_001, multiplier=1.0), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, group_size=2), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, method="pld"), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, adjacency="zero-out"), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, also=[{"what": "count", "multiplier": 9}]), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, expected_batch_size=50), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, risk={"advantage": 0.1}), [False]),
+    ],
+)
+def test_the_recursion_is_used_where_its_hypotheses_hold(document: dict[str, Any], expected: list[bool]) -> None:
+    """One record, replaced; one size and noise in a phase; a known number of rounds that are not too many."""
+    assert _recursive(document) == expected
+
+
+def test_what_is_around_such_rounds_keeps_the_composed_bound() -> None:
+    """The best of several runs would need an attack of its own for each ε: only phases of the document are a recursion."""
+    run = {key: value for key, value in ONE.items() if key in ("training", "sampler", "noise")}
+    release = {"mechanism": {"kind": "gaussian", "sigma": 5}}
+    assert _recursive(doc(adjacency="replace-one", phases=[run, release])) == [True, False]
+    best = {"name": "best", "phases": [run, release], "select": {"kind": "geometric", "stopping_probability": 0.5}}
+    assert _recursive(doc(adjacency="replace-one", phases=[best])) == [False]
+
+
+def test_beside_other_phases_only_the_upper_end_is_the_recursion_s() -> None:
+    """The lower end is that of two concrete data sets, and is below the upper one, which is below the composed one."""
+    run = {key: value for key, value in ONE.items() if key in ("training", "sampler", "noise")}
+    document = pyaccount.load(
+        doc(adjacency="replace-one", phases=[run, {"mechanism": {"kind": "gaussian", "sigma": 5}}])
+    )
+    instance, engine, question = compile_document(document).at(), Engine(), Question(None, 1e-5, 1e-4)
+    with_it, without = engine.ask(instance.bounds(), question), engine.ask(instance.composed(), question)
+    assert without.lower == with_it.lower < with_it.upper < without.upper
+
+
+def _epsilon(*noises: float) -> tuple[float, float]:
+    """Return the interval for ε of phases of 8 rounds with these noise multipliers."""
+    one = "sampler=fixed-size dataset_size=50 expected_batch_size=1"
+    phases = [sectioned(one, iterations=8, multiplier=noise) for noise in noises]
+    document = pyaccount.load(doc(adjacency="replace-one", phases=phases))
+    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-4))
+    return answer.lower, answer.upper
+
+
+def test_phases_are_one_recursion() -> None:
+    """Two halves of a run are the run."""
+    run = pyaccount.load(doc(FIXED, iterations=16, multiplier=1.0))
+    whole = Engine().ask(compile_document(run).at().bounds(), Question(None, 1e-5, 1e-4))
+    assert _epsilon(1.0, 1.0) == pytest.approx((whole.lower, whole.upper), rel=1e-3)
+
+
+@pytest.mark.nightly
+def test_phases_that_differ_are_taken_in_their_order() -> None:
+    """With more noise in one half a run costs less, in both orders, which need not cost the same."""
+    most, least = _epsilon(1.0, 1.0), _epsilon(2.0, 2.0)
+    for lower, upper in (_epsilon(1.0, 2.0), _epsilon(2.0, 1.0)):
+        assert least[1] < lower <= upper < most[0]
+
+
+@pytest.mark.nightly(but=["multiplier-min"])
+@pytest.mark.parametrize(("blank", "better"), [("multiplier", min), ("expected_batch_size", max)])
+def test_a_solved_blank_is_better_than_by_the_composed_bound(blank: str, better: Callable[..., float]) -> None:
+    """The noise is smaller and the batch larger; the value holds, and the next one misses the target."""
+    fields = {"multiplier": 2.0, "expected_batch_size": 5, blank: "solve"}
+    document = doc(
+        "adjacency=replace-one sampler=fixed-size dataset_size=100 tolerance=0.01", iterations=200, epsilon=4, **fields
+    )
+    found = pyaccount.certify(document)
+    assert found.holds
+    assert found.epsilon <= 4
+    assert found.data.solved is not None
+    value = found.data.solved.value
+    plan = compile_document(pyaccount.load(document)).without_recursion()
+    assert Engine().ask(plan.at(value).bounds(), Question(None, 1e-5, 1e-3)).upper > 4.2
+    assert found.data.solved.fails_at == better(value, found.data.solved.fails_at)
