@@ -20,9 +20,17 @@ from pyaccount.execute.certified import (
     unamplified_record,
 )
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import Allowance, Answer, DirectedAnswer, Engine, Question, asked_at, finite
+from pyaccount.execute.engine import (
+    Allowance,
+    Answer,
+    DirectedAnswer,
+    Engine,
+    Question,
+    asked_at,
+    finite,
+    refuse_infinite,
+)
 from pyaccount.execute.group_lemma import group_lemma
-from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, knowing

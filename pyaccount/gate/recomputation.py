@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.consistency import form_sha256
-from pyaccount.certificate.issue import issue, matrix_record
+from pyaccount.certificate.issue import issue
+from pyaccount.certificate.phases import matrix_record
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.evidence import provenance_section
-from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
-from pyaccount.certificate.report.rows import Row, facts, table
+from pyaccount.certificate.report.parts import AS_STATED, MADE_FROM, ORIGINS, Row, facts, table, yaml_text
 from pyaccount.certificate.report.sections import alert, badges
-from pyaccount.certificate.report.yaml_text import yaml_text
 from pyaccount.pages.page import (
     Block,
     Checklist,

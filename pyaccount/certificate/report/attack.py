@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.mechanisms import note_on_stated
-from pyaccount.certificate.report.rows import Row, shown, table
+from pyaccount.certificate.report.parts import Row, shown, table
 from pyaccount.certificate.words import HYPOTHESES
 from pyaccount.pages.page import (
     Block,

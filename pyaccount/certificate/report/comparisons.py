@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.compared import WORDS, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.rows import Row, table
+from pyaccount.certificate.report.parts import ORIGINS, Row, table
 from pyaccount.certificate.words import count_words
 from pyaccount.errors import DomainError
 from pyaccount.pages.page import (

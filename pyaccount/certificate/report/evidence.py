@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.report.rows import Row, facts, table
+from pyaccount.certificate.report.parts import Row, facts, table
 from pyaccount.certificate.words import candidate_name, is_noise, log_of_error
 from pyaccount.pages.page import (
     Block,

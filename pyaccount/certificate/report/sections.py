@@ -17,9 +17,7 @@ from pyaccount.certificate.report.evidence import (
     provenance_section,
 )
 from pyaccount.certificate.report.mechanisms import mechanism_phase, probability_facts
-from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
-from pyaccount.certificate.report.rows import THEOREM, Row, facts, table
-from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.certificate.report.parts import AS_STATED, MADE_FROM, ORIGINS, THEOREM, Row, facts, table, yaml_text
 from pyaccount.certificate.statement import only_training
 from pyaccount.certificate.words import (
     CONTRADICTED,
