@@ -49,7 +49,7 @@ def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
         phase_record(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)
     ]
     noises = {phase.noise_multiplier for phase in phases}
-    assumptions = [*joint_assumptions(document), *_assumptions(document, worded)]
+    assumptions = [*_joint_assumptions(document), *_assumptions(document, worded)]
     if certified.guarantee.kind == "verified" and sampling is not None:
         assumptions.append(RELEASE)
     unit = PrivacyUnit(
@@ -73,7 +73,7 @@ def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
             training=only_training(phases),
         ),
         **{name: getattr(certified, name) for name in FILLED},
-        composed_from=composed_records(document),
+        composed_from=_composed_records(document),
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
         noise_convention=conventions(theorems[0].asked),
@@ -126,7 +126,7 @@ AS_CERTIFIED = (
 )
 
 
-def joint_assumptions(document: Document) -> list[str]:
+def _joint_assumptions(document: Document) -> list[str]:
     """Return what is assumed of the documents that a joint document was made from; empty for other documents."""
     if not document.composed_from:
         return []
@@ -134,7 +134,7 @@ def joint_assumptions(document: Document) -> list[str]:
     return [FIXED, SAME_DATA.format(part=part), AS_CERTIFIED]
 
 
-def composed_records(document: Document) -> list[ComposedRecord] | None:
+def _composed_records(document: Document) -> list[ComposedRecord] | None:
     """Return the documents that a joint document was made from, as it states them; None for other documents."""
     records = [ComposedRecord.model_validate(one.model_dump()) for one in document.composed_from]
     return records or None

@@ -110,7 +110,7 @@ def _run(case: RunCase, asked: TrainingNode) -> PhaseRecord:
         count=body.count,
         noise_multiplier=sigma,
         mechanism=None,
-        schedules=schedule_records(case),
+        schedules=_schedule_records(case),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
         effective_noise_multiplier=effective(joined)[0] if joined else None,
         sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
@@ -255,7 +255,7 @@ def called(path: Path) -> _Called:
     return _CALLED[str(path[-1])]
 
 
-def schedule_records(case: RunCase) -> list[ScheduleRecord] | None:
+def _schedule_records(case: RunCase) -> list[ScheduleRecord] | None:
     """Return what is stated about each schedule of a phase whose blank is filled; None if it has none."""
     records = []
     for path, scheduled in case.node.schedules().items():
