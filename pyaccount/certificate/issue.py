@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.document.document import Document
-    from pyaccount.execute.certified import Certified
+    from pyaccount.execute.certified import CertifiedNumbers
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.theorem import Reduction
 
@@ -41,7 +41,7 @@ RELEASE = (
 )
 
 
-def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
+def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
     """Return the certificate. `plan` is the plan that was run; `certified` has the document with its blank filled."""
     document, asked, instance = certified.document, plan.asked or plan.document, certified.instance
     theorems, worded, sampling = instance.theorems, instance.reductions, certified.evidence.sampling

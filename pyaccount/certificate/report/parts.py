@@ -44,7 +44,7 @@ _SENSES: dict[Role | None, Sense] = {
 }
 
 
-class Row(NamedTuple):
+class FieldRow(NamedTuple):
     """A field as a page shows it: a line of a list, or a column of a table. `path` are the attributes that lead to it."""
 
     label: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     absent: str = ""
 
 
-def shown(record: Record, row: Row) -> Content | None:
+def shown(record: Record, row: FieldRow) -> Content | None:
     """Return a field as content; None if it is null and nothing is shown in its place."""
     *above, name = row.path.split(".")
     for part in above:
@@ -78,7 +78,7 @@ def shown(record: Record, row: Row) -> Content | None:
     return (_number(value, row, row.unit or unit, row.sense or _SENSES.get(role, "exact")),)
 
 
-def _number(value: Any, row: Row, unit: str, sense: Sense) -> Inline:
+def _number(value: Any, row: FieldRow, unit: str, sense: Sense) -> Inline:
     if row.digits == 0:
         return every_digit(value, unit, row.origin)
     if row.enough:
@@ -89,7 +89,7 @@ def _number(value: Any, row: Row, unit: str, sense: Sense) -> Inline:
     return rounded(value, unit, row.origin) if row.digits is None else rounded(value, unit, row.origin, row.digits)
 
 
-def facts(record: Record, rows: Iterable[Row], *, labelled: bool = False) -> list[Fact]:
+def facts(record: Record, rows: Iterable[FieldRow], *, labelled: bool = False) -> list[Fact]:
     """Return the lines of a list, without those of fields that are null.
 
     Bounds are preceded by their direction in words, unless the labels state it (`labelled`).
@@ -106,7 +106,7 @@ def facts(record: Record, rows: Iterable[Row], *, labelled: bool = False) -> lis
 
 
 def table(
-    caption: Content, records: Iterable[Record], columns: Sequence[Row], words: tuple[str, ...] = ()
+    caption: Content, records: Iterable[Record], columns: Sequence[FieldRow], words: tuple[str, ...] = ()
 ) -> PageTable:
     """Return a table with a line for each record. `words` are the labels of columns that contain words."""
     lines = tuple(tuple(shown(record, column) or ("none",) for column in columns) for record in records)
@@ -115,7 +115,7 @@ def table(
 
 #: What is said of a theorem.
 THEOREM = tuple(
-    Row(name.replace("_", " "), name) for name in ("theorem", "source", "pair", "rounds", "remark", "lower_end")
+    FieldRow(name.replace("_", " "), name) for name in ("theorem", "source", "pair", "rounds", "remark", "lower_end")
 )
 
 
