@@ -28,9 +28,9 @@ from pyaccount.execute.engine import (
     Question,
     asked_at,
     finite,
-    refuse_infinite,
 )
 from pyaccount.execute.group_lemma import group_lemma
+from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, knowing

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.document.tree import MechanismRelease
 from pyaccount.errors import DocumentError, NumericsError, path_text
-from pyaccount.execute.engine import NOISE_RANGE, Engine, refuse_infinite
+from pyaccount.execute.engine import NOISE_RANGE, Engine
+from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
