@@ -17,7 +17,7 @@ from typing import Any
 
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
-from pyaccount.execute.certified import Certified
+from pyaccount.execute.certified import CertifiedNumbers
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.shards import Sampler
@@ -72,7 +72,7 @@ def _clocks() -> tuple[float, float]:
     return time.perf_counter(), sum(os.times()[:2])
 
 
-def certified(plan: CompiledDocument, seed: int) -> tuple[Certified, dict[str, list[float]]]:
+def certified(plan: CompiledDocument, seed: int) -> tuple[CertifiedNumbers, dict[str, list[float]]]:
     """A certificate's numbers, and what each stage took."""
     stages, original = Stages(), Sampler.stage
 

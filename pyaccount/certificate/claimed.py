@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import resolved
+from pyaccount.certificate.phases import called
 from pyaccount.certificate.saving import contradictions
-from pyaccount.certificate.schedules import called
 from pyaccount.document.loading import load
 from pyaccount.document.schedules import ScheduleFile
 from pyaccount.errors import CertificateError, path_text

@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.consistency import CONTENT, content_sha256, form_sha256
-from pyaccount.certificate.joint import composed_records, joint_assumptions
+from pyaccount.certificate.phases import phase_record, utility_record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import only_training, statement, unit_of
-from pyaccount.document.noise import effective
-from pyaccount.document.rates import epochs_of
-from pyaccount.document.tree import Combined, TrainingNode
+from pyaccount.document.tree import Parts
 from pyaccount.errors import path_text
 from pyaccount.plan.common import number
 from pyaccount.plan.conventions import conventions
-from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.normal_form import normal_form
-from pyaccount.plan.protection import RunCase
-from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
 from pyaccount.records.certificate import (
-    BufferRecord,
     CertificateModel,
-    MatrixRecord,
-    MechanismRecord,
-    PhaseRecord,
+    ComposedRecord,
     PrivacyUnit,
-    ProbabilitiesRecord,
     ReductionRecord,
-    ReleaseRecord,
-    Utility,
-    WorkloadUtility,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pyaccount.document.document import Document
-    from pyaccount.document.own_probabilities import OwnProbabilities
-    from pyaccount.document.tree import Node
-    from pyaccount.execute.certified import Certified
+    from pyaccount.execute.certified import CertifiedNumbers
     from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.plan.protection import Protection
     from pyaccount.plan.theorem import Reduction
-
-#: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
-#: a file.
-MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
 
 #: The fields that were computed; the others follow from the document and its plan.
 FILLED = (
@@ -67,13 +41,15 @@ RELEASE = (
 )
 
 
-def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
+def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
     """Return the certificate. `plan` is the plan that was run; `certified` has the document with its blank filled."""
     document, asked, instance = certified.document, plan.asked or plan.document, certified.instance
     theorems, worded, sampling = instance.theorems, instance.reductions, certified.evidence.sampling
-    phases = [_phase(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)]
+    phases = [
+        phase_record(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)
+    ]
     noises = {phase.noise_multiplier for phase in phases}
-    assumptions = [*joint_assumptions(document), *_assumptions(document, worded)]
+    assumptions = [*_joint_assumptions(document), *_assumptions(document, worded)]
     if certified.guarantee.kind == "verified" and sampling is not None:
         assumptions.append(RELEASE)
     unit = PrivacyUnit(
@@ -97,12 +73,12 @@ def issue(plan: CompiledDocument, certified: Certified) -> Certificate:
             training=only_training(phases),
         ),
         **{name: getattr(certified, name) for name in FILLED},
-        composed_from=composed_records(document),
+        composed_from=_composed_records(document),
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
         noise_convention=conventions(theorems[0].asked),
         phases=phases,
-        utility=_utility(document, theorems[0].asked),
+        utility=utility_record(document, theorems[0].asked),
         assumptions=assumptions,
         reductions=[ReductionRecord(**reduction.stated()) for reduction in worded],
         document=asked.to_mapping(),
@@ -133,199 +109,32 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
     return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 
 
-def _phase(node: Node, document: Document, asked: Node, protection: Protection) -> PhaseRecord:
-    if isinstance(node, TrainingNode):
-        assert isinstance(asked, TrainingNode)
-        return _run(RunCase(protection, node), asked)
-    rate = None if node.draw is None or node.own_probabilities is not None else node.draw.probability
-    return PhaseRecord(
-        name=node.name,
-        sampler=node.sampler_kind,
-        chosen=None,
-        iterations=1,
-        epochs=None,
-        count=node.count,
-        noise_multiplier=None,
-        mechanism=_mechanism(node, document),
-        schedules=None,
-        also=None,
-        effective_noise_multiplier=None,
-        sampling_probability=rate,
-        probabilities=_probabilities(node.own_probabilities),
-        draws_per_iteration=None,
-        participation_rate=rate,
-        expected_batch_size=None,
-        distinct_records=None,
-        noise=None,
-        matrix=NO_MATRIX,
-    )
-
-
-#: The matrix of a phase without training.
-NO_MATRIX = MatrixRecord(
-    kind="identity",
-    bands=1,
-    inverse_bands=None,
-    column_norm=1.0,
-    normalization=None,
-    coefficients=None,
-    inverse_coefficients=None,
-    entries=None,
-    size=None,
-    rows=None,
-    estimation=None,
-    restart_every=None,
-    buffers=None,
-    sha256=None,
+#: The assumptions of every joint guarantee. The composition theorem is for mechanisms that are given beforehand; what one of them
+#: released may be an input of another (adaptive composition), but may not choose its privacy parameters.
+FIXED = (
+    "All documents that are composed were fixed before the first release of any of them: no noise, rate, length or other number "
+    "in them, and no decision which of them are run, follows from what was released. A run may use what others released."
+)
+SAME_DATA = (
+    "All of them are about the same data set{part}, whose records are counted in the same way: what is one record for one of "
+    "them is one record for all."
+)
+PART = ", or about the part of it under whose name the document has them"
+AS_CERTIFIED = (
+    "Each of them describes one run, which satisfies the assumptions of its own certificate too; every run on this data set that "
+    "the guarantee is to cover is among them."
 )
 
 
-def _run(case: RunCase, asked: TrainingNode) -> PhaseRecord:
-    body = case.node
-    plan, draws, also = sampler_plan(case), body.draws_per_iteration(), body.noise.also
-    sigma, one_rate = constant_multiplier(case), body.has_one_rate
-    # With a matrix, no single release is as private as all of a batch together.
-    joined = (
-        []
-        if sigma is None or not also or body.matrix.kind != "identity"
-        else [sigma, *(one.multiplier for one in also)]
-    )
-    return PhaseRecord(
-        name=body.name,
-        sampler=body.sampler.kind,
-        chosen=body.sampler.chosen_of(asked.sampler) or None,
-        iterations=number(body.training.iterations),
-        epochs=_epochs(body),
-        count=body.count,
-        noise_multiplier=sigma,
-        mechanism=None,
-        schedules=schedule_records(case),
-        also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
-        effective_noise_multiplier=effective(joined)[0] if joined else None,
-        sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
-        probabilities=_probabilities(body.own_probabilities),
-        draws_per_iteration=None if draws == 1 else draws,
-        participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
-        expected_batch_size=body.expected_batch_size(),
-        distinct_records=plan.distinct_records() if one_rate else None,
-        noise=body.noise.kind,
-        matrix=matrix_record(case, asked),
-    )
+def _joint_assumptions(document: Document) -> list[str]:
+    """Return what is assumed of the documents that a joint document was made from; empty for other documents."""
+    if not document.composed_from:
+        return []
+    part = PART if any(isinstance(phase, Parts) for phase in document.phases) else ""
+    return [FIXED, SAME_DATA.format(part=part), AS_CERTIFIED]
 
 
-def _probabilities(own: OwnProbabilities | None) -> ProbabilitiesRecord | None:
-    """Return the probabilities of single records; None if all of them are drawn with the same one."""
-    if own is None:
-        return None
-    return ProbabilitiesRecord(
-        largest=own.largest() or 0.0,
-        strata={stratum.name: stratum.probability for stratum in own.named()} or None,
-    )
-
-
-def _mechanism(node: Node, document: Document) -> MechanismRecord:
-    """Return what a node without training of its own releases, as its document states it."""
-    stated: Any = document.to_mapping()
-    for part in node.path:
-        stated = stated[part]
-    keys = (
-        {key: stated[key] for key in (node.key, node.list_key)}
-        if isinstance(node, Combined)
-        else dict(stated["mechanism"])
-    )
-    keys.pop("kind", None)
-    if node.draw is not None and node.draw.clients:
-        keys["draws"] = stated["sampler"]["draws"]
-    if document.shared_noise is not None and any(one.stated_noise is not None for one in node.runs()):
-        keys["noise"] = {"scale": document.shared_noise.scale}
-    return MechanismRecord(kind=node.released_kind, stated=keys)
-
-
-def matrix_record(case: RunCase, asked: TrainingNode) -> MatrixRecord:
-    """Return what is stated about C: enough to train with it. `asked` is the phase before a matrix was searched for."""
-    stated, built = asked.matrix if asked.matrix.searched else case.node.matrix, strategy(case)
-    kind = stated.kind if isinstance(stated.kind, str) else "choose"
-    listed: list[float] | None = None
-    short = built.inverse is None or built.iterations <= MOST_COEFFICIENTS
-    if built.coefficients is not None and built.buffers is None and short:
-        listed = list(built.coefficients)
-    entries: list[list[float]] | None = None
-    if built.dense is not None and built.rows <= MOST_ROWS:
-        square = built.rows == built.iterations
-        entries = [(row[: index + 1] if square else row).tolist() for index, row in enumerate(built.dense)]
-    independent, tree = kind == "identity", built.tree
-    return MatrixRecord(
-        kind=kind,
-        bands=built.bands,
-        inverse_bands=matrix_plan(case).inverse_bands(),
-        column_norm=built.column_norm,
-        normalization=None if independent else built.normalization,
-        coefficients=None if independent else listed,
-        inverse_coefficients=None if built.inverse is None else list(built.inverse),
-        entries=entries,
-        size=None if built.dense is None else built.iterations,
-        rows=None if built.dense is None or built.rows == built.iterations else built.rows,
-        estimation=None if tree is None else "efficient" if tree.efficient else "honest",
-        restart_every=None if tree is None or tree.restart_every == tree.rounds else tree.restart_every,
-        buffers=None
-        if built.buffers is None
-        else BufferRecord(scales=list(built.buffers[0]), decays=list(built.buffers[1])),
-        sha256=built.fingerprint,
-    )
-
-
-def _epochs(body: TrainingNode) -> float | None:
-    """Return how many epochs the iterations of a body are; None unless its document counts in epochs."""
-    length = None if body.epochs is None else body.epoch()
-    if length is None:
-        return None
-    return epochs_of(number(body.training.iterations), length)
-
-
-def _utility(document: Document, protection: Protection) -> Utility | None:
-    """Return σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: for prefix sums and a workload."""
-    run = document.phases[0]
-    if len(document.phases) != 1 or run.count != 1 or not isinstance(run, TrainingNode):
-        return None
-    if not run.noise.sums_have_error:
-        return None
-    case = RunCase(protection, run)
-    noises = multipliers_of(case)
-    if noises is not None:
-        return _scheduled_utility(noises)
-    sigma, error = number(case.node.noise.multiplier), strategy(case).error
-    mse = sigma * sigma * error.mean_square
-    return Utility(
-        prefix_sum_mse=mse,
-        prefix_sum_rmse=math.sqrt(mse),
-        max_error=sigma * math.sqrt(error.max_square),
-        workload=workload_utility(case, sigma),
-    )
-
-
-def _scheduled_utility(noises: NDArray[np.float64]) -> Utility:
-    """Return the errors of prefix sums with independent noise of these multipliers.
-
-    The sum of the first t rounds has the variance Σ_{s≤t} σ_s². So the mean over t counts σ_s² in n − s of n sums (s from 0).
-    """
-    import numpy as np  # only documents with schedules need it
-
-    squares, rounds = noises * noises, len(noises)
-    shares = np.arange(rounds, 0, -1) / rounds
-    mse = math.fsum((shares * squares).tolist())
-    most = math.sqrt(math.fsum(squares.tolist()))
-    return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=most, workload=None)
-
-
-def workload_utility(case: RunCase, sigma: float) -> WorkloadUtility | None:
-    """Return the errors of `_utility` under the workload of a body, for noise multiplier σ; None if it has none."""
-    if case.node.workload is None:
-        return None
-    error = workload_error(case)
-    mse = sigma * sigma * error.mean_square
-    return WorkloadUtility(
-        what=workload_of(case.node).words,
-        mse=mse,
-        rmse=math.sqrt(mse),
-        max_error=sigma * math.sqrt(error.max_square),
-    )
+def _composed_records(document: Document) -> list[ComposedRecord] | None:
+    """Return the documents that a joint document was made from, as it states them; None for other documents."""
+    records = [ComposedRecord.model_validate(one.model_dump()) for one in document.composed_from]
+    return records or None

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.issue import NO_MATRIX, matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
+from pyaccount.certificate.phases import NO_MATRIX, matrix_record, workload_utility
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.report.evidence import searched_facts
-from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.report.parts import ORIGINS
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import DocumentError
 from pyaccount.execute.certified import considered, searched

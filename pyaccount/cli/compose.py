@@ -178,7 +178,7 @@ def compose(
         for rule in made.rules:
             tell(rule)
     if document_only:
-        from pyaccount.certificate.report.yaml_text import yaml_text
+        from pyaccount.certificate.report.parts import yaml_text
 
         click.echo(yaml_text(made.document.to_mapping()), nl=False)
         return HOLDS

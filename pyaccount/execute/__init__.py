@@ -12,7 +12,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.execute.certified import Certified
+from pyaccount.execute.certified import CertifiedNumbers
 from pyaccount.execute.composed import execute
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.options import RunOptions
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument
 
-__all__ = ["RESOLVED", "Answer", "Certified", "Engine", "Question", "RunOptions", "asked_at", "run"]
+__all__ = ["RESOLVED", "Answer", "CertifiedNumbers", "Engine", "Question", "RunOptions", "asked_at", "run"]
 
 
-def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, Certified]:
+def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, CertifiedNumbers]:
     """Make the choices that the document leaves open, then run the plan. Return the plan that was run, and its record.
 
     Raises `DocumentError` if no value reaches the target, `LimitError` at the time limit.

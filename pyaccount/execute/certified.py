@@ -45,7 +45,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class CertifiedNumbers:
     """What a run certified: the fields of the certificate's record that are computed. `instance` is the plan that was run.
 
     Its blank is filled, unless the blank is ε or δ.

@@ -11,7 +11,7 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import LimitError, path_text
 from pyaccount.execute.certified import (
-    Certified,
+    CertifiedNumbers,
     budget_lines,
     composed_record,
     considered,
@@ -21,7 +21,15 @@ from pyaccount.execute.certified import (
     unamplified_record,
 )
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import Allowance, Answer, DirectedAnswer, Engine, Question, asked_at, finite
+from pyaccount.execute.engine import (
+    Allowance,
+    Answer,
+    DirectedAnswer,
+    Engine,
+    Question,
+    asked_at,
+    finite,
+)
 from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
@@ -138,7 +146,7 @@ def given(value: float | None) -> float:
     return value
 
 
-def execute(plan: CompiledDocument, options: RunOptions) -> Certified:
+def execute(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:
     """Run a plan whose rounds compose. Raises `DocumentError` if nothing reaches the target, and `LimitError`."""
     report, document = options.report, plan.document
     engine = Engine(threads=options.threads, time_limit=options.remaining)
@@ -178,7 +186,7 @@ class _Guarantee(NamedTuple):
     solution: Solution | None
 
 
-def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certified:
+def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> CertifiedNumbers:
     """Return the record of a guarantee, with the profile and the values that are stated for comparison."""
     plan, instance, bounds, holds, claim, risk, solution = found
     document, tolerance = instance.document, plan.tolerance
@@ -227,7 +235,7 @@ def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certifie
     report("done", 3, 3)
     rests, told = rests_on(document.to_mapping()), (claim.epsilon, claim.epsilon_lower, claim.delta)
     coarser = ProfileWorkRecord(guarantee=work, allowed=allowance.most, taken=allowance.taken)
-    return Certified(
+    return CertifiedNumbers(
         instance=instance,
         holds=holds,
         guarantee=Guarantee(

@@ -51,7 +51,7 @@ class Difference:
     reason: str
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """A field of a certificate, and what its type says of it."""
 
     path: Path
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
 
 #: Judges an end that promises more than the recomputed one, and estimates, from their place and value.
-Judge = Callable[[Place, float], Outcome]
+CrossCheck = Callable[[FieldPlace, float], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Terms:
     blank: Literal["epsilon", "delta"] | None = None
     #: The parts that a time limit left out of the certificate.
     missing: tuple[str, ...] = ()
-    judge: Judge | None = None
+    judge: CrossCheck | None = None
 
     @property
     def exact(self) -> bool:
@@ -106,10 +106,10 @@ class Terms:
 
 def differences(stated: Record, fresh: Record, terms: Terms) -> list[Difference]:
     """Return every field of a certificate that differs from the recomputed one, with whether that is allowed."""
-    return list(_records(Place(()), stated, fresh, terms))
+    return list(_records(FieldPlace(()), stated, fresh, terms))
 
 
-def _records(above: Place, stated: Record, fresh: Record, terms: Terms) -> Iterator[Difference]:
+def _records(above: FieldPlace, stated: Record, fresh: Record, terms: Terms) -> Iterator[Difference]:
     marks = marks_of(type(stated))
     point = next((name for name, mark in marks.items() if mark.role is Role.POINT), None)
     at = None if point is None else getattr(stated, point)
@@ -120,7 +120,7 @@ def _records(above: Place, stated: Record, fresh: Record, terms: Terms) -> Itera
         role = above.role if above.role in WHOLE or mark.role is None else mark.role
         if role is Role.STAMP:
             continue
-        place = Place((*above.path, name), role, mark.unit, at)
+        place = FieldPlace((*above.path, name), role, mark.unit, at)
         one, other = getattr(stated, name), getattr(fresh, name)
         if mark.part in terms.missing:
             other = [] if isinstance(other, list) else None
@@ -131,7 +131,7 @@ def _records(above: Place, stated: Record, fresh: Record, terms: Terms) -> Itera
             yield from _compared(place, one, other, terms)
 
 
-def _compared(place: Place, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
+def _compared(place: FieldPlace, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     path = path_text(place.path)
     if isinstance(stated, Record) and isinstance(fresh, Record):
         yield from _records(place, stated, fresh, terms)
@@ -163,11 +163,14 @@ def _compared(place: Place, stated: Any, fresh: Any, terms: Terms) -> Iterator[D
         yield Difference(path, stated, fresh, *_text(place, terms))
 
 
-def _curve(above: Place, stated: Any, fresh: Any, point: str, terms: Terms) -> Iterator[Difference]:
+def _curve(above: FieldPlace, stated: Any, fresh: Any, point: str, terms: Terms) -> Iterator[Difference]:
     """Compare the points of two curves, which may be at different ε: each stated point is an upper bound of its own."""
     bounds = dict(zip(fresh[point], fresh["delta"], strict=False))
     for index, (epsilon, delta) in enumerate(zip(stated[point], stated["delta"], strict=False)):
-        place, recomputed = Place((*above.path, "delta", index), Role.UPPER, PROBABILITY, epsilon), bounds.get(epsilon)
+        place, recomputed = (
+            FieldPlace((*above.path, "delta", index), Role.UPPER, PROBABILITY, epsilon),
+            bounds.get(epsilon),
+        )
         if recomputed is None:
             yield Difference(path_text(place.path), delta, None, *_judged(place, delta, None, terms))
         elif delta != recomputed:
@@ -177,11 +180,11 @@ def _curve(above: Place, stated: Any, fresh: Any, point: str, terms: Terms) -> I
         yield Difference(path_text(above.path), *sizes, True, "other points: each stated point is a bound of its own")
 
 
-def _number(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _number(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     if place.role is Role.SOLVED and terms.blank is not None:
         # The solved value is a bound of the guarantee, and the value at which it fails is the lower bound.
         role = Role.UPPER if place.path[-1] == "value" else Role.LOWER
-        place = Place(("guarantee", terms.blank), role, NATS if terms.blank == "epsilon" else PROBABILITY)
+        place = FieldPlace(("guarantee", terms.blank), role, NATS if terms.blank == "epsilon" else PROBABILITY)
     if terms.exact:
         if place.role in (Role.MACHINE, Role.CHOICE):
             return _near(stated, fresh, ROUNDING)
@@ -189,28 +192,28 @@ def _number(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
     return _free(place.role, terms) or _RULES.get(place.role, _follows)(place, stated, fresh, terms)
 
 
-def _follows(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _follows(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     if isinstance(stated, int) and isinstance(fresh, int):
         return Outcome(False, "a different whole number")
     return _near(stated, fresh, PRECISION.get(place.role, ROUNDING))
 
 
-def _given(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _given(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     return Outcome(False, "not what the document gives")
 
 
-def _point(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _point(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     index = place.path[-2]
     if terms.points is None or not isinstance(index, int) or stated not in terms.points[index : index + 1]:
         return Outcome(False, "not an ε that the document asks for")
     return Outcome(True, "a default point for the certificate's own ε")
 
 
-def _interval(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _interval(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     return _near(stated, fresh, max(terms.tolerance, PROFILE_TOLERANCE))
 
 
-def _effort(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _effort(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     """Return whether two efforts or errors are equal, or of the same order of magnitude; 0 is of no order."""
     if terms.mode == "equal":
         return _follows(place, stated, fresh, terms)
@@ -221,17 +224,17 @@ def _effort(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
     return Outcome(large <= MAGNITUDE * small, reason)
 
 
-def _contrast(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _contrast(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     if terms.missing and stated > fresh:
         return Outcome(True, "with a time limit it may be a looser bound")
     return _follows(place, stated, fresh, terms)
 
 
-def _estimate(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _estimate(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     return (_judged if terms.resampled else _follows)(place, stated, fresh, terms)
 
 
-def _solved(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _solved(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     # Both ends of a bracket of the tolerance's width may move within it.
     near = _near(stated, fresh, 2.0 * terms.tolerance)
     if isinstance(stated, int) and isinstance(fresh, int) and abs(stated - fresh) == 1:
@@ -240,7 +243,7 @@ def _solved(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
     return _judged(place, stated, fresh, terms) if near.agrees and place.path[-1] == "fails_at" else near
 
 
-def _end(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
+def _end(place: FieldPlace, stated: float, fresh: float, terms: Terms) -> Outcome:
     """Compare ends: to the engine's tolerance on the safe side, else to the last digits, or by a cross-check."""
     if path_text(place.path) == terms.given:
         return _given(place, stated, fresh, terms)
@@ -254,12 +257,12 @@ def _end(place: Place, stated: float, fresh: float, terms: Terms) -> Outcome:
     return _near(stated, fresh, max(terms.tolerance, narrowest))
 
 
-def _judged(place: Place, stated: float, fresh: float | None, terms: Terms) -> Outcome:
+def _judged(place: FieldPlace, stated: float, fresh: float | None, terms: Terms) -> Outcome:
     return Outcome(False, "promises more than was recomputed") if terms.judge is None else terms.judge(place, stated)
 
 
 #: How numbers are compared, by their role.
-_RULES: dict[Role, Callable[[Place, float, float, Terms], Outcome]] = {
+_RULES: dict[Role, Callable[[FieldPlace, float, float, Terms], Outcome]] = {
     Role.UPPER: _end,
     Role.LOWER: _end,
     Role.POINT: _point,
@@ -279,7 +282,7 @@ def _free(role: Role, terms: Terms) -> Outcome | None:
     return Outcome(True, "from other samples") if role is Role.DRAWN and terms.resampled else None
 
 
-def _text(place: Place, terms: Terms) -> Outcome:
+def _text(place: FieldPlace, terms: Terms) -> Outcome:
     if place.role is Role.SENTENCE and not terms.exact:
         # `consistency` checks that the statement fits the certificate's own numbers.
         return Outcome(True, "the numbers in it differ")

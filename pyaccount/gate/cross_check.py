@@ -14,7 +14,7 @@ from pyaccount.execute import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.measure import risk_attained, risk_of_bound
 from pyaccount.execute.solve import CandidateVerdict, decide
 from pyaccount.execute.target import ClaimTarget, RiskTarget, bound_at_least
-from pyaccount.gate.agreement import Outcome, Place
+from pyaccount.gate.agreement import FieldPlace, Outcome
 from pyaccount.plan.alike import composed_alike
 from pyaccount.records.fields import NATS, PROBABILITY, Role
 from pyaccount.risk.budgets import budget_of
@@ -39,7 +39,7 @@ LOOKS = (1, 4, 16)
 UNSEEN = 0.5
 
 
-def _direction(place: Place) -> Direction | None:
+def _direction(place: FieldPlace) -> Direction | None:
     """Return the direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
     return place.path[1] if place.path[0] == "directions" else None  # type: ignore[return-value]
 
@@ -55,7 +55,7 @@ class ComposedCrossCheck:
     tolerance: float
     _known: dict[tuple[Question, int | None], Answer] = field(default_factory=dict)
 
-    def __call__(self, place: Place, stated: float) -> Outcome:
+    def __call__(self, place: FieldPlace, stated: float) -> Outcome:
         """Return whether an end of an interval holds, and the reason."""
         if place.role is Role.SOLVED:
             return Outcome(self.claim(stated).fails, "cross-checked: whether the claim fails with it")
@@ -76,7 +76,7 @@ class ComposedCrossCheck:
                 return Outcome(False, f"could not be confirmed: recomputed {held!r}, and no finer result is possible")
             width = max(finest, 0.1 * width)
 
-    def _outside(self, place: Place, stated: float, lower: bool) -> Outcome | None:
+    def _outside(self, place: FieldPlace, stated: float, lower: bool) -> Outcome | None:
         """Return whether an ε holds at a δ outside the range that the core resolves; `None` inside it.
 
         At the nearest δ in that range an upper end would be too small, or a lower one too large. No better bounds are
@@ -100,7 +100,7 @@ class ComposedCrossCheck:
         risk = risk_of_bound(self.engine, self.instance.bounds(), budget, width)
         return risk.upper, risk.lower, True
 
-    def _ends(self, place: Place, width: float, lower: bool) -> tuple[float, float, bool]:
+    def _ends(self, place: FieldPlace, width: float, lower: bool) -> tuple[float, float, bool]:
         """Return the end that holds, the value beyond which nothing can be proven, and whether a finer result is possible."""
         # At a narrower interval, fewer rounds of a long schedule are grouped as nearly alike.
         kind = int(place.path[1]) if place.path[0] == "records" else None
@@ -138,7 +138,7 @@ class SampledCrossCheck:
     stated: CertificateModel
     retest: Retest
 
-    def __call__(self, place: Place, stated: float) -> Outcome:
+    def __call__(self, place: FieldPlace, stated: float) -> Outcome:
         """Return whether a bound or an estimate from other samples is compatible with the new ones, and the reason.
 
         Each end is one of δ at some ε: that no smaller ε holds at a δ means that δ is at least this at that ε.
@@ -155,7 +155,7 @@ class SampledCrossCheck:
         delta = at.delta if place.unit == NATS else stated
         return self._delta(place, epsilon, delta)
 
-    def _delta(self, place: Place, epsilon: float, delta: float) -> Outcome:
+    def _delta(self, place: FieldPlace, epsilon: float, delta: float) -> Outcome:
         lower, direction = place.role is Role.LOWER, _direction(place)
         bounds = self.retest.point(epsilon, direction)
         for times in LOOKS if lower else LOOKS[:1]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.consistency import form_sha256
-from pyaccount.certificate.issue import issue, matrix_record
+from pyaccount.certificate.issue import issue
+from pyaccount.certificate.phases import matrix_record
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
@@ -176,9 +177,9 @@ class Recomputation:
         """Return the relative distance of the two solved values; 0 if they are too far apart for the same search."""
         if terms.blank is not None or self.data.solved is None or fresh.solved is None:
             return 0.0
-        stated, again = self.data.solved.value, float(fresh.solved.value)
-        near = max(2.0 * terms.tolerance * again, 1.0 if isinstance(stated, int) else 0.0)
-        return abs(stated - again) / again if abs(stated - again) <= near else 0.0
+        stated, fresh_value = self.data.solved.value, float(fresh.solved.value)
+        near = max(2.0 * terms.tolerance * fresh_value, 1.0 if isinstance(stated, int) else 0.0)
+        return abs(stated - fresh_value) / fresh_value if abs(stated - fresh_value) <= near else 0.0
 
     def _retested(self, terms: Terms) -> Verification:
         """Test the certificate's own statement with new samples, and compare what does not come from samples."""
@@ -200,8 +201,8 @@ class Recomputation:
             claims = [Difference(tested, self.data.statement, None, False, outcome.refusal)]
         fresh = self._comparable(issue(plan, outcome.sampled.certified))
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
-        again = fresh.evidence.sampling.model_copy(update={"seed": recorded})  # type: ignore[union-attr]
-        fresh = fresh.model_copy(update={"evidence": fresh.evidence.model_copy(update={"sampling": again})})
+        recorded_sampling = fresh.evidence.sampling.model_copy(update={"seed": recorded})  # type: ignore[union-attr]
+        fresh = fresh.model_copy(update={"evidence": fresh.evidence.model_copy(update={"sampling": recorded_sampling})})
         return self.examination.verdict(fresh, replace(terms, judge=SampledCrossCheck(self.data, outcome)), claims)
 
     def _contradiction(self) -> Difference | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError, MissingExtraError
 from pyaccount.files import write_atomically
-from pyaccount.pages.legible import legible
+from pyaccount.pages.page import legible
 from pyaccount.pages.plot import Bars, HeatMap, Plot
 from pyaccount.pages.svg import cut_label
 from pyaccount.pages.ticks import MOST, round_ticks

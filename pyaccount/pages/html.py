@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pyaccount.pages.legible import legible
-from pyaccount.pages.page import SENSES, origins_of
+from pyaccount.pages.page import SENSES, legible, origins_of
 from pyaccount.pages.svg import svg
 
 if TYPE_CHECKING:

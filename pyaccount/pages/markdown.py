@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pyaccount.pages.legible import legible
 from pyaccount.pages.page import (
     SENSES,
     Checklist,
@@ -17,6 +16,7 @@ from pyaccount.pages.page import (
     PageTable,
     Paragraph,
     Quantity,
+    legible,
     origins_of,
 )
 

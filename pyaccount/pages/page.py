@@ -6,9 +6,10 @@ The printers show pages. They read no certificates and round no numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
 
+from pyaccount.errors import printable
 from pyaccount.pages.plot import Bars, Plot
 from pyaccount.rounding import down, rounded_nearest, shortest, up
 
@@ -263,3 +264,27 @@ def directed(number: Quantity) -> Content:
     """Return a quantity preceded by its direction in words."""
     words = {"at most": "at most ", "at least": "at least ", "estimate": "about "}
     return (words.get(number.direction, ""), number)
+
+
+Part = TypeVar("Part")
+
+
+def legible(part: Part) -> Part:
+    """Return a page, or a part of one, with every text printable; code keeps its line breaks."""
+    shown: Any = _legible(part)
+    result: Part = shown
+    return result
+
+
+def _legible(part: Any) -> Any:
+    if isinstance(part, str):
+        return printable(part)
+    if isinstance(part, Code):
+        return Code("\n".join(map(printable, part.text.split("\n"))), part.language)
+    if isinstance(part, tuple):
+        return tuple(map(_legible, part))
+    if isinstance(part, Mapping):
+        return {key: _legible(value) for key, value in part.items()}
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: _legible(getattr(part, field.name)) for field in fields(part)})
+    return part

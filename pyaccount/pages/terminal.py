@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 
 from pyaccount.pages.layout import WIDE, TextTable, row_lines, wrapped
-from pyaccount.pages.legible import legible
 from pyaccount.pages.page import (
     Block,
     Checklist,
@@ -24,6 +23,7 @@ from pyaccount.pages.page import (
     PageTable,
     Paragraph,
     content_text,
+    legible,
 )
 
 #: The default width, which files and pipes get.

@@ -22,15 +22,15 @@ from pyaccount.records.fields import (
     DeltaUpper,
     EpsilonLower,
     EpsilonUpper,
+    FieldUnit,
     Finite,
     LeftOut,
     Lower,
     NonNegative,
-    Point,
     Probability,
+    ProfileEpsilon,
     Record,
     Role,
-    Unit,
     Upper,
     Words,
 )
@@ -86,7 +86,7 @@ class ProfilePoint(Record):
     1 − this probability. If the document states guarantees from samples, all points hold unless one of these guarantees is false.
     """
 
-    epsilon: Point = Field(description="The ε of the point, which was chosen, in nats.")
+    epsilon: ProfileEpsilon = Field(description="The ε of the point, which was chosen, in nats.")
     delta: DeltaUpper = Field(description="Upper bound on δ at this epsilon.")
     delta_lower: DeltaLower = Field(description="Lower bound: no smaller δ holds at this epsilon.")
     delta_estimate: Annotated[Probability | None, Role.ESTIMATE, PROBABILITY] = Field(
@@ -258,15 +258,15 @@ class PhaseRecord(Record):
         description="The values that were chosen for keys of the sampler which the document leaves to `choose:` "
         "lists. Null if there are no such keys.",
     )
-    iterations: Annotated[int, Unit("iterations")] = Field(
+    iterations: Annotated[int, FieldUnit("iterations")] = Field(
         ge=1, le=int(ITERATIONS.maximum), description="The number of iterations of one run."
     )
-    epochs: Annotated[Finite | None, Unit("epochs")] = Field(
+    epochs: Annotated[Finite | None, FieldUnit("epochs")] = Field(
         description="The exact number of epochs of the iterations, if the document counts in epochs. It is at least "
         "the number in the document, because the number of iterations is rounded up. Null if the document "
         "counts in iterations.",
     )
-    count: Annotated[int, Unit("runs")] = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
+    count: Annotated[int, FieldUnit("runs")] = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
     noise_multiplier: Finite | None = Field(
         description="σ of every round, in units of the clip norm. For Laplace noise: its scale. Null if it differs from round to "
         "round (see schedules), and for a phase with a mechanism."
@@ -295,20 +295,20 @@ class PhaseRecord(Record):
     probabilities: ProbabilitiesRecord | None = Field(
         description="The probabilities of single records. Null if all of them are drawn with the same one.",
     )
-    draws_per_iteration: Annotated[int | None, Unit("draws per iteration")] = Field(
+    draws_per_iteration: Annotated[int | None, FieldUnit("draws per iteration")] = Field(
         description="The number of batches that are drawn for one iteration, each independently; noise is added "
         "once, to their sum. Null if it is 1.",
     )
-    participation_rate: Annotated[Finite | None, Unit("participations per iteration")] = Field(
+    participation_rate: Annotated[Finite | None, FieldUnit("participations per iteration")] = Field(
         description="The long-run share of iterations in which a record takes part. (With replacement, and with "
         "several draws in an iteration: the expected number of times that it is drawn in one.) Null without "
         "sampling, for users, who differ, and if rounds or records have different rates."
     )
-    expected_batch_size: Annotated[Finite | None, Unit("records per batch")] = Field(
+    expected_batch_size: Annotated[Finite | None, FieldUnit("records per batch")] = Field(
         description="The expected number of records in a batch, or of draws if a record may be drawn several times. Null if it "
         "is not known, or if rounds have different ones."
     )
-    distinct_records: Annotated[Finite | None, Unit("records per batch")] = Field(
+    distinct_records: Annotated[Finite | None, FieldUnit("records per batch")] = Field(
         description="The expected number of distinct records in a batch, if the size of the data set is known.",
     )
     noise: Literal["gaussian", "laplace"] | None = Field(

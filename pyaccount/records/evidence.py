@@ -13,12 +13,12 @@ from pyaccount.records.fields import (
     NATS,
     PROBABILITY,
     SQUARED_NORMS,
+    FieldUnit,
     Finite,
     NonNegative,
     Probability,
     Record,
     Role,
-    Unit,
     Words,
 )
 
@@ -42,10 +42,10 @@ class Composition(Record):
         description="The spacing of the lattice in nats; 0 if no lattice was needed."
     )
     profile_evaluations: int = Field(description="The number of values of the rounds' profiles that were computed.")
-    transform_length: Annotated[int, Unit("points")] = Field(
+    transform_length: Annotated[int, FieldUnit("points")] = Field(
         description="The number of points of the Fourier transform; 0 if there was none."
     )
-    tilt: Annotated[NonNegative, Unit("per nat")] = Field(
+    tilt: Annotated[NonNegative, FieldUnit("per nat")] = Field(
         description="λ of the exponential change of measure; 0 if there was none."
     )
 
@@ -268,7 +268,7 @@ class SamplingRecord(Record):
         description="document: the seed is stated in the document, and was fixed before any result was known. "
         "system: it is from the entropy of the operating system."
     )
-    samples: Annotated[int, Role.DRAWN, Unit("samples")] = Field(
+    samples: Annotated[int, Role.DRAWN, FieldUnit("samples")] = Field(
         description="The number of all samples, including those of the pilot."
     )
     shard_size: int = Field(description="The number of samples for each stream of random numbers.")
@@ -301,7 +301,7 @@ class ConsideredRecord(Record):
     """One candidate of a choice. The values are estimates."""
 
     matrix: str = Field(description="The kind of matrix.")
-    bands: Annotated[int, Unit("bands")] = Field(description="The number of its bands.")
+    bands: Annotated[int, FieldUnit("bands")] = Field(description="The number of its bands.")
     noise_multiplier_estimate: Annotated[Finite, Role.ESTIMATE, CLIP_NORMS] = Field(
         description="The σ that it would need; an estimate."
     )

@@ -61,7 +61,7 @@ class Role(Enum):
 WHOLE = frozenset({Role.DRAWN, Role.CHOICE})
 
 
-class Unit(str):
+class FieldUnit(str):
     """The unit of a field, as pages say it."""
 
 
@@ -69,8 +69,8 @@ class LeftOut(str):
     """The part of a certificate that a field is, as `not_computed` names it if time did not suffice."""
 
 
-NATS, PROBABILITY = Unit("nats"), Unit("probability")
-CLIP_NORMS, SQUARED_NORMS = Unit("clip norms"), Unit("squared clip norms")
+NATS, PROBABILITY = FieldUnit("nats"), FieldUnit("probability")
+CLIP_NORMS, SQUARED_NORMS = FieldUnit("clip norms"), FieldUnit("squared clip norms")
 
 #: The ends of an interval for ε, in nats, and for δ.
 EpsilonUpper = Annotated[NonNegative, Role.UPPER, NATS]
@@ -81,12 +81,12 @@ DeltaLower = Annotated[Probability, Role.LOWER, PROBABILITY]
 Upper = Annotated[NonNegative, Role.UPPER]
 Lower = Annotated[NonNegative, Role.LOWER]
 #: The ε of a point.
-Point = Annotated[NonNegative, Role.POINT, NATS]
+ProfileEpsilon = Annotated[NonNegative, Role.POINT, NATS]
 #: Text that another version may word differently.
 Words = Annotated[str, Role.WORDS]
 
 
-class Mark(NamedTuple):
+class FieldMark(NamedTuple):
     """What the type of a field says of it. The role is None if that of the record above holds."""
 
     role: Role | None
@@ -104,7 +104,7 @@ class Record(BaseModel):
 
 
 @cache
-def marks_of(model: type[BaseModel]) -> dict[str, Mark]:
+def marks_of(model: type[BaseModel]) -> dict[str, FieldMark]:
     """Return what the types of a record's fields say of them."""
     return {name: _mark([*field.metadata, *_inside(field.annotation)]) for name, field in model.model_fields.items()}
 
@@ -114,11 +114,11 @@ def _inside(annotation: Any) -> list[Any]:
     return [mark for member in get_args(annotation) for mark in getattr(member, "__metadata__", ())]
 
 
-def _mark(found: list[Any]) -> Mark:
+def _mark(found: list[Any]) -> FieldMark:
     roles = [one for one in found if isinstance(one, Role)]
-    units = [one for one in found if isinstance(one, Unit)]
+    units = [one for one in found if isinstance(one, FieldUnit)]
     parts = [one for one in found if isinstance(one, LeftOut)]
-    return Mark(roles[0] if roles else None, units[0] if units else "", parts[0] if parts else None)
+    return FieldMark(roles[0] if roles else None, units[0] if units else "", parts[0] if parts else None)
 
 
 class OutputRecord(Record):

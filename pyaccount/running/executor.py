@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount import _core
-from pyaccount.certificate.identity import identity
+from pyaccount.certificate.provenance import identity
 from pyaccount.errors import ClusterError, PyaccountError
 from pyaccount.execute.sampling.jobs import pieces
 

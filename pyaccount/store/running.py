@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.identity import identity
-from pyaccount.certificate.provenance import versions
+from pyaccount.certificate.provenance import identity, versions
 from pyaccount.errors import StoreError
 from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
 from pyaccount.pages.readable import Readable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from pyaccount.certificate.compared import WORDS
-from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.report.parts import ORIGINS
 from pyaccount.errors import MissingExtraError
 from pyaccount.pages.page import (
     Content,

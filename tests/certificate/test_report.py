@@ -27,8 +27,7 @@ from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount.certificate.report import curves, page_of
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.certificate.report.parts import ORIGINS, yaml_text
 from pyaccount.forms import FORMS
 from pyaccount.pages.page import SENSES, Figure, Page, PageTable, Quantity
 from pyaccount.pages.plot import Axis, Plot, Series, log_axis

@@ -270,7 +270,7 @@ def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> N
     mixtures = [test.proposal.mixture for test in sampling.tests if test.proposal.mixture]
     assert mixtures
     for mixture in mixtures:
-        assert sum(part.units for part in mixture) == 1.0
+        assert sum(part.share for part in mixture) == 1.0
         assert all((part.tilt is None) == bool(part.parameters) == (part.mean_scale is not None) for part in mixture)
         assert any(part.tilt == 0.0 for part in mixture)
     path = tmp_path / "mixture.cert.json"

@@ -16,7 +16,7 @@ from scipy.stats import norm
 import pyaccount
 from pyaccount.certificate.brief import brief
 from pyaccount.execute.engine import Answer, Engine, Question
-from pyaccount.gate.agreement import Place
+from pyaccount.gate.agreement import FieldPlace
 from pyaccount.gate.cross_check import ComposedCrossCheck
 from pyaccount.plan import alike
 from pyaccount.plan.rounds import Bounds
@@ -207,7 +207,7 @@ def test_what_all_kinds_prove_is_confirmed_and_what_they_refute_is_refuted() -> 
     instance, truth = plan.at(), truth_to(1e-5)
     stated = SimpleNamespace(guarantee=SimpleNamespace(delta=DELTA, epsilon=truth.upper))
     judge = ComposedCrossCheck(stated, plan, instance, Engine(), plan.tolerance)  # type: ignore[arg-type]
-    upper, lower = (Place(("guarantee", "epsilon"), role, NATS) for role in (Role.UPPER, Role.LOWER))
+    upper, lower = (FieldPlace(("guarantee", "epsilon"), role, NATS) for role in (Role.UPPER, Role.LOWER))
     assert judge(upper, 1.0001 * truth.upper).agrees
     assert judge(lower, 0.9999 * truth.lower).agrees
     for place, value in ((upper, 0.9999 * truth.lower), (lower, 1.0001 * truth.upper)):

@@ -9,7 +9,7 @@ import pytest
 from plain_documents import doc
 
 from pyaccount.document.loading import load
-from pyaccount.execute.certified import Certified
+from pyaccount.execute.certified import CertifiedNumbers
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.lower_ends import AWAY, _enough
@@ -26,7 +26,7 @@ TINY: dict[str, Any] = doc(
 )
 
 
-def executed(document: dict[str, Any]) -> Certified:
+def executed(document: dict[str, Any]) -> CertifiedNumbers:
     return execute_sampled(compile_document(load(document)), RunOptions(threads=1, seed=7))
 
 

@@ -15,8 +15,7 @@ from pyaccount import cli
 from pyaccount.certificate.report import page_of
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable
 from pyaccount.gate.check import check
-from pyaccount.pages.legible import legible
-from pyaccount.pages.page import Code, PageSection
+from pyaccount.pages.page import Code, PageSection, legible
 from pyaccount.store.running import RunList, RunRecord
 
 #: A text that clears a terminal, writes in red, overwrites the line, forges another one, and reverses the text direction.

@@ -13,8 +13,8 @@ PACKAGE = ROOT / "pyaccount"
 KINDS = ("document/samplers", "document/matrices", "document/mechanisms")
 #: What states a node as its document has it, and notes at places of the document.
 AS_WRITTEN = {
-    "certificate/issue.py:_phase",
-    "certificate/issue.py:_mechanism",
+    "certificate/phases.py:phase_record",
+    "certificate/phases.py:_mechanism",
     "document/notes.py:_on_epochs",
     "document/notes.py:_on_iterations",
 }

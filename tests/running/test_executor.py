@@ -163,7 +163,7 @@ def test_a_pool_that_has_lost_a_process_fails() -> None:
 
 def other_core() -> None:
     """Make this process one whose samples differ in a bit."""
-    import pyaccount.certificate.identity as known
+    import pyaccount.certificate.provenance as known
 
     known._SMALL = ((1.0, 0.5, 0.376), *known._SMALL[1:])
 

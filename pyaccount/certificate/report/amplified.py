@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.evidence import provenance_section
-from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
-from pyaccount.certificate.report.rows import Row, facts, table
+from pyaccount.certificate.report.parts import AS_STATED, MADE_FROM, ORIGINS, FieldRow, facts, table, yaml_text
 from pyaccount.certificate.report.sections import alert, badges
-from pyaccount.certificate.report.yaml_text import yaml_text
 from pyaccount.pages.page import (
     Block,
     Checklist,
@@ -32,25 +30,25 @@ if TYPE_CHECKING:
 
 
 ORIGIN = "amplification"
-DRAWN = Row("η", "eta", "the probability that a record is drawn at all", ORIGIN)
+DRAWN = FieldRow("η", "eta", "the probability that a record is drawn at all", ORIGIN)
 THEOREM = (
-    Row("sampling", "subject"),
+    FieldRow("sampling", "subject"),
     DRAWN,
-    Row("law of draws", "law", "of the number of times that a record is drawn"),
-    Row("theorem", "theorem"),
-    Row("source", "source"),
-    Row("distinct records", "distinct_records", "expected in a batch", ORIGIN, "records per batch"),
+    FieldRow("law of draws", "law", "of the number of times that a record is drawn"),
+    FieldRow("theorem", "theorem"),
+    FieldRow("source", "source"),
+    FieldRow("distinct records", "distinct_records", "expected in a batch", ORIGIN, "records per batch"),
 )
 HEADLINE = (
-    Row("ε′ at most", "amplified_epsilon", "nats, with sampling", ORIGIN),
-    Row("δ′ at most", "amplified_delta", "probability, with sampling", ORIGIN),
+    FieldRow("ε′ at most", "amplified_epsilon", "nats, with sampling", ORIGIN),
+    FieldRow("δ′ at most", "amplified_delta", "probability, with sampling", ORIGIN),
 )
 EFFECTS = (
-    Row("ε (nats)", "epsilon"),
-    Row("δ at most", "delta", origin=ORIGIN),
-    Row("ε′ at most (nats)", "amplified_epsilon", origin=ORIGIN),
-    Row("δ′ at most", "amplified_delta", origin=ORIGIN),
-    Row("effect of sampling", "effect"),
+    FieldRow("ε (nats)", "epsilon"),
+    FieldRow("δ at most", "delta", origin=ORIGIN),
+    FieldRow("ε′ at most (nats)", "amplified_epsilon", origin=ORIGIN),
+    FieldRow("δ′ at most", "amplified_delta", origin=ORIGIN),
+    FieldRow("effect of sampling", "effect"),
 )
 
 

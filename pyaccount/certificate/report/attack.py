@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.mechanisms import note_on_stated
-from pyaccount.certificate.report.rows import Row, shown, table
+from pyaccount.certificate.report.parts import FieldRow, shown, table
 from pyaccount.certificate.words import HYPOTHESES
 from pyaccount.pages.page import (
     Block,
@@ -156,14 +156,17 @@ def profile_section(data: CertificateModel) -> PageSection:
 
 #: The columns of the profile in one direction and in both, and those of samples.
 SIDES: tuple[Direction, ...] = ("remove", "add")
-BOUND, GUESS = Row("δ at most", "delta", digits=4), Row("estimate", "delta_estimate", origin="samples", absent="none")
-ERROR = Row("standard error", "standard_error", origin="samples", sense="estimate", digits=2, absent="none")
+BOUND, GUESS = (
+    FieldRow("δ at most", "delta", digits=4),
+    FieldRow("estimate", "delta_estimate", origin="samples", absent="none"),
+)
+ERROR = FieldRow("standard error", "standard_error", origin="samples", sense="estimate", digits=2, absent="none")
 
 
 def _profile(data: CertificateModel) -> PageTable:
     sampling, origin = data.evidence.sampling, _origin(data)
-    columns = [Row("ε (nats)", "epsilon", origin="grid"), BOUND._replace(origin=origin)]
-    columns.append(Row("δ at least", "delta_lower", origin=origin, digits=4))
+    columns = [FieldRow("ε (nats)", "epsilon", origin="grid"), BOUND._replace(origin=origin)]
+    columns.append(FieldRow("δ at least", "delta_lower", origin=origin, digits=4))
     own = BOUND._replace(origin=origin)
     caption: Content = ("δ is a probability; the larger direction counts.",)
     if sampling is not None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.compared import WORDS, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.rows import Row, table
+from pyaccount.certificate.report.parts import ORIGINS, FieldRow, table
 from pyaccount.certificate.words import count_words
 from pyaccount.errors import DomainError
 from pyaccount.pages.page import (
@@ -119,33 +118,33 @@ def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
 
 #: The columns of the tables: what is certified, with which error, and by which evidence.
 CERTIFIED = (
-    Row("guarantee", "kind"),
-    Row("ε at most", "epsilon", origin="compared"),
-    Row("ε at least", "epsilon_lower", origin="compared"),
-    Row("δ at most", "delta", origin="compared", digits=0),
-    Row("unamplified ε at most", "unamplified_epsilon", origin="compared", digits=4, absent="∞ or not known"),
+    FieldRow("guarantee", "kind"),
+    FieldRow("ε at most", "epsilon", origin="compared"),
+    FieldRow("ε at least", "epsilon_lower", origin="compared"),
+    FieldRow("δ at most", "delta", origin="compared", digits=0),
+    FieldRow("unamplified ε at most", "unamplified_epsilon", origin="compared", digits=4, absent="∞ or not known"),
 )
 NOISE = (
-    Row("sampler", "sampler"),
-    Row("matrix", "matrix", absent="several phases"),
+    FieldRow("sampler", "sampler"),
+    FieldRow("matrix", "matrix", absent="several phases"),
     # More noise is never worse, so what is certified with σ also holds with σ rounded up.
-    Row("σ", "noise_multiplier", origin="compared", unit="noise multiplier", enough=True, absent="not one"),
-    Row("distinct records a batch", "distinct_records", origin="compared", unit="records", absent="not stated"),
-    Row("prefix-sum MSE", "prefix_sum_mse", origin="compared", absent="not stated"),
+    FieldRow("σ", "noise_multiplier", origin="compared", unit="noise multiplier", enough=True, absent="not one"),
+    FieldRow("distinct records a batch", "distinct_records", origin="compared", unit="records", absent="not stated"),
+    FieldRow("prefix-sum MSE", "prefix_sum_mse", origin="compared", absent="not stated"),
 )
 WORKLOAD = (
-    Row("workload", "workload", absent="none"),
-    Row("its MSE", "workload_mse", origin="compared", absent="not stated"),
+    FieldRow("workload", "workload", absent="none"),
+    FieldRow("its MSE", "workload_mse", origin="compared", absent="not stated"),
 )
 DOCUMENTS = (
-    Row("SHA-256", "document_sha256", literal=True),
-    Row("seconds", "seconds", origin="record", unit="seconds", digits=2, absent="finished before"),
+    FieldRow("SHA-256", "document_sha256", literal=True),
+    FieldRow("seconds", "seconds", origin="record", unit="seconds", digits=2, absent="finished before"),
 )
 
 
 def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
     """Return the tables: what is certified, with which error, and by which evidence."""
-    who = () if alike(rows) else (Row("protects", "protected"),)
+    who = () if alike(rows) else (FieldRow("protects", "protected"),)
     return [
         _table(rows, "What is certified. Each ε is in nats; unamplified: if no participations were secret.", CERTIFIED),
         _table(rows, "At which noise and error.", (*NOISE, *(WORKLOAD if any(row.workload for row in rows) else ()))),
@@ -153,8 +152,8 @@ def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
     ]
 
 
-def _table(rows: Sequence[ComparedRecord], caption: str, columns: tuple[Row, ...]) -> PageTable:
+def _table(rows: Sequence[ComparedRecord], caption: str, columns: tuple[FieldRow, ...]) -> PageTable:
     """Return a table with a row for each certificate, by name."""
     words = {"name", "guarantee", "sampler", "matrix", "protects", "SHA-256"}
-    named = (Row("name", "shown_name"), *columns)
+    named = (FieldRow("name", "shown_name"), *columns)
     return table((caption,), rows, named, tuple(one.label for one in named if one.label in words))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.report.rows import Row, facts, table
+from pyaccount.certificate.report.parts import FieldRow, facts, table
 from pyaccount.certificate.words import candidate_name, is_noise, log_of_error
 from pyaccount.pages.page import (
     Block,
@@ -95,19 +95,23 @@ def _profile_work(work: ProfileWorkRecord) -> Fact:
 
 
 #: The columns of the table of compositions, but for the answers.
-COMPOSED = (Row("direction", "direction"), Row("bound", "bound"), Row("question", "question", literal=True))
-WORK = (
-    Row("lattice (nats)", "spacing", origin="record", digits=3, absent="none"),
-    Row("transform", "transform_length", origin="record", absent="none"),
+COMPOSED = (
+    FieldRow("direction", "direction"),
+    FieldRow("bound", "bound"),
+    FieldRow("question", "question", literal=True),
 )
-TILT = Row("tilt", "tilt", origin="record", digits=4)
+WORK = (
+    FieldRow("lattice (nats)", "spacing", origin="record", digits=3, absent="none"),
+    FieldRow("transform", "transform_length", origin="record", absent="none"),
+)
+TILT = FieldRow("tilt", "tilt", origin="record", digits=4)
 
 
 def _compositions(compositions: list[Composition]) -> PageTable:
     unit = "nats" if compositions[0].question.startswith("ε") else "probability"
     answers = (
-        Row("at least", "lower", origin="composition", unit=unit, sense="at least"),
-        Row("at most", "upper", origin="composition", unit=unit, sense="at most"),
+        FieldRow("at least", "lower", origin="composition", unit=unit, sense="at least"),
+        FieldRow("at most", "upper", origin="composition", unit=unit, sense="at most"),
     )
     caption = ("Compositions: each answer in the unit of its question.",)
     return table(caption, compositions, (*COMPOSED, *answers, *WORK, TILT), ("direction", "bound", "question"))
@@ -118,7 +122,7 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
     seed = "fixed in the document, before any result was seen" if stated else "from the operating system's entropy"
     lines = [
         Fact("verification", (sampling.verification,)),
-        *facts(sampling, (Row("samples", "samples", "in all, the pilot's included", "record"),)),
+        *facts(sampling, (FieldRow("samples", "samples", "in all, the pilot's included", "record"),)),
         Fact("seed", (Literally(str(sampling.seed)),), (seed,)),
         Fact(
             "failure, all tests",
@@ -182,15 +186,15 @@ def _harder(data: CertificateModel) -> bool:
 #: The columns of the table of tests. More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its
 #: numbers rounded up.
 TESTS = (
-    Row("direction", "direction"),
-    Row("result", "result"),
-    Row("σ", "noise_multiplier", origin="test", enough=True),
-    Row("δ below", "threshold", origin="test", enough=True, digits=4),
-    Row("at ε", "epsilon", origin="test", enough=True),
-    Row("samples", "all_samples", origin="record", unit="samples"),
-    Row("log wealth", "log_wealth", origin="record", digits=4),
-    Row("needed", "log_target", origin="record", digits=4),
-    Row("weight bound", "weight_bound", origin="record", enough=True, digits=3),
+    FieldRow("direction", "direction"),
+    FieldRow("result", "result"),
+    FieldRow("σ", "noise_multiplier", origin="test", enough=True),
+    FieldRow("δ below", "threshold", origin="test", enough=True, digits=4),
+    FieldRow("at ε", "epsilon", origin="test", enough=True),
+    FieldRow("samples", "all_samples", origin="record", unit="samples"),
+    FieldRow("log wealth", "log_wealth", origin="record", digits=4),
+    FieldRow("needed", "log_target", origin="record", digits=4),
+    FieldRow("weight bound", "weight_bound", origin="record", enough=True, digits=3),
 )
 
 
@@ -262,15 +266,15 @@ def searched_facts(found: SearchedRecord) -> FactList:
 
 #: The columns of the table of candidates, but for their names; and the errors that are compared in place of that of prefix sums.
 CANDIDATES = (
-    Row("bands", "bands"),
-    Row("σ estimate", "noise_multiplier_estimate", origin="samples", digits=5),
-    Row("prefix-sum MSE estimate", "prefix_sum_mse_estimate", origin="samples", digits=6),
+    FieldRow("bands", "bands"),
+    FieldRow("σ estimate", "noise_multiplier_estimate", origin="samples", digits=5),
+    FieldRow("prefix-sum MSE estimate", "prefix_sum_mse_estimate", origin="samples", digits=6),
 )
 
 
 COMPARED = (
-    Row("squared error under the workload estimate", "workload_error_estimate", origin="samples", digits=6),
-    Row("error relative to the batch estimate", "relative_error_estimate", origin="samples", digits=6),
+    FieldRow("squared error under the workload estimate", "workload_error_estimate", origin="samples", digits=6),
+    FieldRow("error relative to the batch estimate", "relative_error_estimate", origin="samples", digits=6),
 )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.evidence import candidates_table
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.rows import THEOREM, facts
+from pyaccount.certificate.report.parts import ORIGINS, THEOREM, facts
 from pyaccount.errors import path_text
 from pyaccount.execute.certified import considered
 from pyaccount.pages.page import (

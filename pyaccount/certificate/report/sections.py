@@ -17,9 +17,7 @@ from pyaccount.certificate.report.evidence import (
     provenance_section,
 )
 from pyaccount.certificate.report.mechanisms import mechanism_phase, probability_facts
-from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
-from pyaccount.certificate.report.rows import THEOREM, Row, facts, table
-from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.certificate.report.parts import AS_STATED, MADE_FROM, ORIGINS, THEOREM, FieldRow, facts, table, yaml_text
 from pyaccount.certificate.statement import only_training
 from pyaccount.certificate.words import (
     CONTRADICTED,
@@ -316,9 +314,9 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
         ": everything that a record of this kind takes part in. The guarantee of the certificate holds for all kinds.",
     )
     columns = (
-        Row("kind of record", "name", literal=True),
-        Row("ε at most", "epsilon", origin=origin),
-        Row("ε at least", "epsilon_lower", origin=lower),
+        FieldRow("kind of record", "name", literal=True),
+        FieldRow("ε at most", "epsilon", origin=origin),
+        FieldRow("ε at least", "epsilon_lower", origin=lower),
     )
     return (table(caption, data.records, columns, ("kind of record",)),)
 
@@ -332,8 +330,8 @@ def _composed(data: CertificateModel) -> tuple[Block, ...]:
         "certificate.",
     )
     columns = (
-        Row("document", "name", literal=True),
-        Row("its certificate states", "statement", absent="it has no certificate"),
+        FieldRow("document", "name", literal=True),
+        FieldRow("its certificate states", "statement", absent="it has no certificate"),
     )
     return (table(caption, data.composed_from, columns, ("document", "its certificate states")),)
 
@@ -475,22 +473,22 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
 
 
 #: What is said of the rounds of a phase.
-EPOCHS = Row("epochs", "epochs", "the iterations of one run, in epochs")
-RUNS = Row("runs", "count", sense="chosen")
-DRAWS = Row(
+EPOCHS = FieldRow("epochs", "epochs", "the iterations of one run, in epochs")
+RUNS = FieldRow("runs", "count", sense="chosen")
+DRAWS = FieldRow(
     "draws", "draws_per_iteration", "in an iteration, each by itself; noise is added once, to their sum", sense="chosen"
 )
-SAMPLED = Row("sampling probability", "sampling_probability")
+SAMPLED = FieldRow("sampling probability", "sampling_probability")
 BATCHES = (
-    Row("participation rate", "participation_rate", "long-run participations of a record per iteration"),
-    Row("expected batch", "expected_batch_size", "records, or draws where a record may be drawn several times"),
-    Row("distinct records", "distinct_records", "expected in a batch"),
+    FieldRow("participation rate", "participation_rate", "long-run participations of a record per iteration"),
+    FieldRow("expected batch", "expected_batch_size", "records, or draws where a record may be drawn several times"),
+    FieldRow("distinct records", "distinct_records", "expected in a batch"),
 )
 #: What is said of the noise of running sums; the note on its errors is their unit.
 ERRORS = (
-    Row("mean squared error", "mse", "clip norm squared, mean over the iterations", "matrix"),
-    Row("its root", "rmse", "clip norms", "matrix"),
-    Row("largest error", "max_error", "clip norms, one iteration", "matrix"),
+    FieldRow("mean squared error", "mse", "clip norm squared, mean over the iterations", "matrix"),
+    FieldRow("its root", "rmse", "clip norms", "matrix"),
+    FieldRow("largest error", "max_error", "clip norms, one iteration", "matrix"),
 )
 
 

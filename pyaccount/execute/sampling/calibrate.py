@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import Sampled
+    from pyaccount.execute.sampling.evidence import SampledResult
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COARSENESS = 5e-3
 
 
-def calibrate(session: Session) -> Sampled:
+def calibrate(session: Session) -> SampledResult:
     """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from above the pilot's root to the unamplified σ."""
     privacy = session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)

@@ -23,7 +23,7 @@ from pyaccount.plan.common import number
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import Sampled
+    from pyaccount.execute.sampling.evidence import SampledResult
     from pyaccount.execute.sampling.session import Session
 
 #: The grid for δ: relative distances above the pilot's estimate.
@@ -34,7 +34,7 @@ FAR_DELTA_DISTANCES = (9.0, 3.0)
 DELTA_TOLERANCE = 0.12
 
 
-def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sampled:
+def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> SampledResult:
     """Certify the lowest ε of a grid that is accepted at δ. `refused` has the tests of a claim that failed before."""
     delta = number(session.plan.document.privacy.delta)
     search = epsilon_search(session)
@@ -81,7 +81,7 @@ def epsilon_search(session: Session) -> GridSearch:
     return GridSearch(pilot_value, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)
 
 
-def solve_delta(session: Session) -> Sampled:
+def solve_delta(session: Session) -> SampledResult:
     """Certify the lowest δ of a grid that is accepted at ε."""
     document = session.plan.document
     epsilon = number(document.privacy.epsilon)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount import _core
 from pyaccount.errors import LimitError, path_text
-from pyaccount.execute.certified import Certified, from_guarantee, ordered, risk_record, unamplified_record
+from pyaccount.execute.certified import CertifiedNumbers, from_guarantee, ordered, risk_record, unamplified_record
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed
@@ -45,10 +45,10 @@ ESTIMATE_SHARDS = (32, 256)
 FAR_ESTIMATE = 0.5
 
 
-class Sampled(NamedTuple):
+class SampledResult(NamedTuple):
     """What was certified, and the samples of its profile, from which other points can be computed."""
 
-    certified: Certified
+    certified: CertifiedNumbers
     histograms: dict[Direction, list[Histogram]]
     #: Bounds on the profile other than its own samples; None if there is no profile.
     beside: Proven | None
@@ -65,7 +65,7 @@ class _Around(NamedTuple):
     missing: list[NotComputed]
 
 
-def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> Sampled:
+def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> SampledResult:
     """Return the record of a result: lower ends, curves and contrast.
 
     `shards` sets the shards drawn for them, instead of a share of the tests'. What a time limit leaves out is recorded
@@ -125,10 +125,10 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             raise
         missing += ["lower ends", "profile"] if part == "lower ends" else ["profile"]
     certified = _certified(session, result, _Around(lower, curves, report_delta, missing))
-    return Sampled(certified, histograms, beside)
+    return SampledResult(certified, histograms, beside)
 
 
-def _certified(session: Session, result: Result, around: _Around) -> Certified:
+def _certified(session: Session, result: Result, around: _Around) -> CertifiedNumbers:
     """Return the record of a result."""
     instance, kind, epsilon, delta = result.instance, result.kind, result.epsilon, result.delta
     q = result.acceptance.probability
@@ -161,7 +161,7 @@ def _certified(session: Session, result: Result, around: _Around) -> Certified:
     budget = budget_of(session.asked)
     if budget is not None and around.at is not None:
         risk = risk_record(budget, from_guarantee(budget, guarantee, directions), around.at)
-    return Certified(
+    return CertifiedNumbers(
         instance=instance,
         holds=result.holds,
         guarantee=guarantee,

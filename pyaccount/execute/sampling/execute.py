@@ -17,14 +17,14 @@ from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
-    from pyaccount.execute.certified import Certified
+    from pyaccount.execute.certified import CertifiedNumbers
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.evidence import Sampled
+    from pyaccount.execute.sampling.evidence import SampledResult
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def execute_sampled(plan: CompiledDocument, options: RunOptions) -> Certified:
+def execute_sampled(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
     session = open_session(plan, options)
     options.report("bounds without samples", 0, None)
@@ -33,7 +33,7 @@ def execute_sampled(plan: CompiledDocument, options: RunOptions) -> Certified:
         return _execute(session).certified
 
 
-def _execute(session: Session) -> Sampled:
+def _execute(session: Session) -> SampledResult:
     if session.plan.document.accounting.method == "renyi":
         return execute_renyi(session)
     blank = session.plan.document.blank
@@ -43,7 +43,7 @@ def _execute(session: Session) -> Sampled:
     return solvers[str(blank[-1])](session)
 
 
-def _check(session: Session) -> Sampled:
+def _check(session: Session) -> SampledResult:
     """Test the claim; if it is not accepted, find the ε that can be certified at its δ."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)

@@ -37,7 +37,7 @@ from pyaccount.plan.common import number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.execute.sampling.evidence import Sampled
+    from pyaccount.execute.sampling.evidence import SampledResult
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
@@ -62,7 +62,7 @@ SHRUNK, NEGLIGIBLE = 0.9, 1e-6
 RAISED, RAISES = 1e-4, 16
 
 
-def execute_renyi(session: Session) -> Sampled:
+def execute_renyi(session: Session) -> SampledResult:
     """Run a plan by moments. Raises as `execute_sampled`."""
     blank = session.plan.document.blank
     solvers = {None: _claim, "multiplier": _noise, "epsilon": _epsilon, "delta": _delta}
@@ -128,7 +128,7 @@ def moments_of(session: Session, instance: Instance) -> Moments:
     return Moments(session.engine, mechanism)
 
 
-def _claim(session: Session) -> Sampled:
+def _claim(session: Session) -> SampledResult:
     """Certify the claim, or the smallest ε at its δ if moments do not prove it."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)
@@ -139,19 +139,19 @@ def _claim(session: Session) -> Sampled:
     return evidence_of(session, replace(_result(instance, (found, delta), proof), holds=False))
 
 
-def _epsilon(session: Session) -> Sampled:
+def _epsilon(session: Session) -> SampledResult:
     instance, delta = session.plan.at(), number(session.plan.document.privacy.delta)
     found, proof = prove_epsilon(session, instance, delta)
     return evidence_of(session, _result(instance, (found, delta), proof, solved=found))
 
 
-def _delta(session: Session) -> Sampled:
+def _delta(session: Session) -> SampledResult:
     instance, epsilon = session.plan.at(), number(session.plan.document.privacy.epsilon)
     found, proof = prove_delta(session, instance, epsilon)
     return evidence_of(session, _result(instance, (epsilon, found), proof, solved=found))
 
 
-def _noise(session: Session) -> Sampled:
+def _noise(session: Session) -> SampledResult:
     """Certify the smallest σ at which moments prove the claim."""
     plan, privacy = session.plan, session.plan.document.privacy
     epsilon, delta = number(privacy.epsilon), number(privacy.delta)

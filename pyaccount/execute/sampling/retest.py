@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.error_probability import (
 )
 from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import (
-    Sampled,
+    SampledResult,
     evidence_of,
     profile_shards,
 )
@@ -55,7 +55,7 @@ PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_
 class Retest:
     """The result of a retest. What was `sampled` is for the unchanged statement, whether it was `accepted` or not."""
 
-    sampled: Sampled
+    sampled: SampledResult
     accepted: bool
     #: The last test in each direction; empty if nothing had to be sampled.
     tests: tuple[Test, ...]
