@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pyaccount import _core
 from pyaccount.certificate.provenance import versions
 from pyaccount.execute.sampling.jobs import BetTable, Job, Proposal
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 
 #: A mechanism that takes almost no time: its first column, rounds, separation and probability.
 _SMALL: tuple[object, ...] = ((1.0, 0.5, 0.375), 17, 3, 0.125, False)

@@ -15,7 +15,7 @@ from snapshots import Run, Snapshot
 
 from pyaccount import cli
 from pyaccount.integrations.cyclonedx import cyclonedx
-from pyaccount.integrations.described import DescribedModel
+from pyaccount.integrations.facts import DescribedModel
 from pyaccount.integrations.registry import registry
 from pyaccount.integrations.spdx import spdx
 

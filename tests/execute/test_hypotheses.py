@@ -38,7 +38,7 @@ from pyaccount.execute.sampling.jobs import (
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler, Stream
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from pyaccount import _core
 from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, points_between
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.largest_loss import LargestLoss, largest_loss
+from pyaccount.plan.rounds import LargestLoss, largest_loss
 from pyaccount.profiles import GaussianProfile, LaplaceProfile, Rounds
 
 

@@ -23,7 +23,7 @@ LISTED = {
     "document": (
         (
             "from pyaccount.document.samplers.coin_flips import CoinFlips\n",
-            "from pyaccount.document.samplers.cyclic_poisson",
+            "from pyaccount.document.samplers.poisson",
         ),
         ("    CoinFlips,\n", "    Deterministic,\n)"),
     ),
@@ -32,7 +32,7 @@ LISTED = {
         ('    "coin-flips": coin_flips.CoinFlipsPlan,\n', '    "none": '),
     ),
     "training": (
-        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.attribution "),
+        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.base "),
         ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),
     ),
 }

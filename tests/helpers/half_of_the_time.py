@@ -15,8 +15,8 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.document import models, ranges, views
 from pyaccount.document.tree import Combined
 from pyaccount.errors import Path, Problem
-from pyaccount.plan.choosing import THEOREMS, inside
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
+from pyaccount.plan.compiling import THEOREMS, inside
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, one_round
 from pyaccount.plan.theorem import CombinedTheorem, Reduction
 from pyaccount.profiles import Rounds, SometimesProfile

@@ -14,7 +14,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Certificate, Ledger, TrainingRun
-from pyaccount.ledger.records import read_record
+from pyaccount.ledger.changing import read_record
 from pyaccount.training.record import Recorded
 
 

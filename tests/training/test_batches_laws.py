@@ -15,7 +15,7 @@ from plain_documents import doc
 from pyaccount import load
 from pyaccount.plan.samplers import PLANS
 from pyaccount.training.batches import SAMPLERS, Batches, batches_of
-from pyaccount.training.batches.attribution import attributed
+from pyaccount.training.batches.base import attributed
 from pyaccount.training.key import RunKey
 
 #: The number of runs that are drawn for each sampler, each with a key of its own.
