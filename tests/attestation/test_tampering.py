@@ -3,8 +3,6 @@
 `PYACCOUNT_FUZZ=10000` damages so many envelopes; without it 600.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

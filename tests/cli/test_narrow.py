@@ -1,7 +1,5 @@
 """Narrow terminals: nothing is cut, no number is broken, and no line is longer than the terminal is wide."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

@@ -1,7 +1,5 @@
 """The commands `card` and `export`: what they write, what they say, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

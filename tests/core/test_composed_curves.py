@@ -3,8 +3,6 @@
 The truth is that of the joint mechanism, by quadrature over all of its coordinates at once.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

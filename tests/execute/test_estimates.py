@@ -1,7 +1,5 @@
 """Estimates from several proposals: unbiased for any choice, with true standard errors; none if too little is seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

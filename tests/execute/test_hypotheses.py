@@ -3,8 +3,6 @@
 The core's own refusals are tested in `rust/core/src/replicas/rounds.rs` and `blocks.rs`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Laplace releases have a largest loss: an atom at it, δ = 0 beyond it, and questions that have exact answers."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

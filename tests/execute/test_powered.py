@@ -1,7 +1,5 @@
 """Samples of a power of the likelihood ratio, and bounds for an added record: against enumeration and quadrature."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Powers of the likelihood ratio for users, random phases, bins and allocations: against enumeration and quadrature."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cache

@@ -3,8 +3,6 @@
 The tests themselves do not import the copy, so the sampler never exists in their process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ What somebody writes who adds one: its shape in a document, its node, and its th
 process.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Recipes of mechanisms of the core, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

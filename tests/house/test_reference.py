@@ -1,7 +1,5 @@
 """The reference pages agree with the models and commands, and are complete."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Bills of materials are valid for the readers of their formats, and state the certificate."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

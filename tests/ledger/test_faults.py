@@ -1,7 +1,5 @@
 """Writers that die, get in each other's way, run out of disk, or find a ledger that somebody changed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """Commits with the records of runs: what a record says, and what is credited for rounds that were not released."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

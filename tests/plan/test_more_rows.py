@@ -1,7 +1,5 @@
 """Matrices from files with more rows than columns: only CᵀC matters for privacy, and the error is that of least squares."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compares the joint law of all batches of small runs with an enumeration, for every sampler; errors would be detected."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Comparing a record with its certificate, and the status of each assumption."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
