@@ -30,7 +30,7 @@ LISTED = {
         ('    "coin-flips": coin_flips.CoinFlipsPlan,\n', '    "none": '),
     ),
     "training": (
-        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.base "),
+        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.base import Batch,"),
         ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),
     ),
 }

@@ -39,9 +39,12 @@ QUESTIONS = {
     "What do claims of a certificate mean for an attacker?": "certificate.meaning",
 }
 #: Words that most questions have, and that say nothing about their subject.
-EMPTY = set(
-    "a an and are as at be become by did do does each every for from how if in is it its large lie many may mean must of on one or "
-    "others that the their them they this to was what when where which who why with without would".split()
+EMPTY = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be become by did do does each every for from how if in is it its large lie many may mean must of on "
+        "one or others that the their them they this to was what when where which who why with without would",
+    )
 )
 #: The endings that a search takes off a word.
 ENDINGS = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
@@ -55,7 +58,7 @@ class Head(NamedTuple):
 
     @classmethod
     def of(cls, docstring: str) -> Self:
-        return cls(frozenset(words(docstring)), frozenset(words(docstring.split("\n\n")[0])))
+        return cls(frozenset(words(docstring)), frozenset(words(docstring.split("\n\n", maxsplit=1)[0])))
 
 
 def words(text: str) -> list[str]:
