@@ -9,9 +9,10 @@ import numpy as np
 from scipy import linalg  # type: ignore[import-untyped]
 
 from pyaccount.files import InsideFile, lines_of, opened
-from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError, dense_workload
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.npy import NpyError, header_of, mapped
 from pyaccount.strategies.toeplitz import in_range
+from pyaccount.strategies.workload import dense_workload
 
 if TYPE_CHECKING:
     from pathlib import Path

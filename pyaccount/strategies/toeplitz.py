@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError, mean_and_largest, numerator, quadratic
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.sums import norm, quotient
+from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
