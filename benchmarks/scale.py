@@ -18,7 +18,7 @@ import distributed
 import pyaccount
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.sampling.jobs import SHARD, WAVE, Bet, BetTable, Job, Local, Proposal
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 from pyaccount.running.executor import OnExecutor
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
-    from pyaccount.attestation.opening import Attestation
     from pyaccount.attestation.signing import attest
+    from pyaccount.attestation.statement import Attestation
     from pyaccount.auditing.audit import audit
     from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile

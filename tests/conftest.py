@@ -1,7 +1,5 @@
 """Settings and fixtures for all tests. Examples of properties have no deadline, because machines may be busy."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -14,8 +14,7 @@ from adversaries.prices import Prices
 from adversaries.statements import SAME, Result
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.largest_loss import losses_bounded
-from pyaccount.plan.rounds import DirectedBounds
+from pyaccount.plan.rounds import DirectedBounds, losses_bounded
 
 #: Values of δ near which profiles are asked.
 LEVELS = (0.5, 1e-1, 1e-2, 1e-4, 1e-7, 1e-11)

@@ -25,11 +25,11 @@ from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Protection, of_run
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.reading.nodes import Place, Table, from_value
+from pyaccount.store.running import contents_of
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pyaccount.attestation.keys import LARGEST_KEY, check_private, library, trusted_key
-from pyaccount.attestation.opening import PAYLOAD_TYPE, Attestation
-from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes, subjects_of
+from pyaccount.attestation.statement import MOST_SUBJECTS, PAYLOAD_TYPE, Attestation, statement_bytes, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import bytes_of

@@ -41,7 +41,7 @@ def identity() -> tuple[tuple[str, str], ...]:
     """Return all versions, and fingerprints of one shard of samples and of a composition. Fast; computed once."""
     # Few commands compare machines.
     from pyaccount.execute.sampling.jobs import BetTable, Job, Proposal
-    from pyaccount.plan.recipe import Recipe
+    from pyaccount.profiles.base import Recipe
 
     made = versions() | {"numpy": version("numpy"), "scipy": version("scipy")}
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.renewal", _SMALL)

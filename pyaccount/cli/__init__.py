@@ -31,7 +31,7 @@ _HOMES = {
     "prepare": "data",
     "validate": "documents",
     "plan": "certify",
-    "matrix": "matrix",
+    "matrix": "documents",
     "certify": "certify",
     "compose": "compose",
     "compare": "certify",

@@ -1,17 +1,17 @@
-"""Parts that commands share: exit codes, options, where output goes, and documents from standard input (`-`)."""
+"""Parts that commands share: exit codes, options, where output goes, its width, and documents from standard input (`-`)."""
 
 from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
 
 from pyaccount.cli import streams
-from pyaccount.wrapping import fitted, room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +21,48 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.pages.page import Page
     from pyaccount.reading.sources import Handed
+
+#: The minimum width of wrapped text, in columns; a narrower terminal breaks the lines.
+LEAST = 24
+
+#: The indentation of the message of an error, in columns.
+MESSAGE = 4
+
+
+def room(stream: TextIO) -> int | None:
+    """Return the number of columns of a stream: the value of COLUMNS, or the terminal's; None for files and pipes."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return max(int(columns), LEAST)
+    try:
+        return max(os.get_terminal_size(stream.fileno()).columns or 80, LEAST) if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
+def fitted(text: str, width: int | None, *, indent: int | None = None) -> str:
+    """Return text with its lines wrapped between words, never inside one; continuation lines are indented.
+
+    If `width` is None, the text is returned unchanged.
+    """
+    if width is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        before = len(line) - len(line.lstrip())
+        # A continuation is indented like its line, or like the message below an error's position.
+        further = indent if indent is not None else before if before >= MESSAGE else before + MESSAGE
+        lines += textwrap.wrap(
+            line,
+            max(width, LEAST),
+            subsequent_indent=" " * further,
+            expand_tabs=False,
+            replace_whitespace=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [line]
+    return "\n".join(lines)
+
 
 HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 

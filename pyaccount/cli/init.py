@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, tell, tell_notes
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, fitted, room, tell, tell_notes
 from pyaccount.cli.completion import FILE, answer_words
 from pyaccount.cli.outputs import put_elsewhere
-from pyaccount.wrapping import fitted, room
 
 if TYPE_CHECKING:
     from pyaccount.draft.questions import Answers, DraftQuestion

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -98,6 +97,8 @@ def executor_at(where: str | None) -> Iterator[Executor | None]:
     if where is None:
         yield None
         return
+    import asyncio  # for clusters only
+
     try:
         from distributed import Client  # an extra
     except ImportError as error:
@@ -117,6 +118,8 @@ async def _check_scheduler(address: str) -> None:
 
     A client that cannot connect may also wait for itself when it is collected.
     """
+    import asyncio
+
     from distributed.core import connect, send_recv  # an extra
     from distributed.security import Security
 

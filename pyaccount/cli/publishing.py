@@ -113,7 +113,7 @@ def export(
     """
     from pyaccount.cli.outputs import saved
     from pyaccount.files import write_atomically
-    from pyaccount.integrations.described import DescribedModel
+    from pyaccount.integrations.facts import DescribedModel
 
     output = None if output == STDOUT else output
     check_output(output, [certificate, *subjects], writes_yaml=target == _REGISTRY)

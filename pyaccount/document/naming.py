@@ -1,4 +1,4 @@
-"""The files that a document names: where they lie, and that they lie there.
+"""The files that a document names: they lie in its folder, or in another folder that is allowed, and lie there.
 
 This is the one rule for all of them. It is applied when a document is validated, so that its error has the line of the key, and
 again when a file is opened, since a link may have changed meanwhile.

@@ -13,8 +13,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
-from pyaccount.plan.largest_loss import largest_loss, losses_bounded
-from pyaccount.plan.rounds import DirectedBounds, chosen, compositions
+from pyaccount.plan.rounds import DirectedBounds, chosen, compositions, largest_loss, losses_bounded
 
 if TYPE_CHECKING:
     from pyaccount.profiles import Rounds

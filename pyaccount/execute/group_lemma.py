@@ -11,7 +11,7 @@ from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.execute.infinite_loss import mass_at_infinity
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.largest_loss import losses_bounded
+from pyaccount.plan.rounds import losses_bounded
 from pyaccount.records.certificate import Contrast
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
-from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, largest_loss
 from pyaccount.profiles import Rounds
 
 if TYPE_CHECKING:

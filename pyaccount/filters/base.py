@@ -23,8 +23,7 @@ from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
-from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import alternatives_of
+from pyaccount.plan.rounds import alternatives_of, largest_loss
 from pyaccount.profiles import GuaranteesProfile, ProfileKind, Rounds
 from pyaccount.rounding import up
 

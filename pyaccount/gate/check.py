@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.attestation.opening import envelope_of
+from pyaccount.attestation.statement import envelope_of
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
@@ -18,7 +18,7 @@ from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadabl
 from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.opening import Attestation, Envelope
+    from pyaccount.attestation.statement import Attestation, Envelope
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.reading import Read
     from pyaccount.document.document import Document

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.opening import Attestation
+    from pyaccount.attestation.statement import Attestation
     from pyaccount.certificate import Certificate
     from pyaccount.document.document import Document
     from pyaccount.gate.verdict import Verdict

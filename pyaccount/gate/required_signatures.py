@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.attestation.keys import TrustedKeys, trusted_keys
-from pyaccount.attestation.opening import Envelope
-from pyaccount.attestation.statement import Subject, subjects_of
+from pyaccount.attestation.statement import Envelope, Subject, subjects_of
 from pyaccount.errors import DomainError, printable
 from pyaccount.gate.rules import ALWAYS
 from pyaccount.gate.verdict import Rule, SignedBy

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.attestation.opening import envelope_of
+from pyaccount.attestation.statement import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, given_certificate
@@ -24,7 +24,7 @@ from pyaccount.gate.verdict import Attested
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.opening import Attestation
+    from pyaccount.attestation.statement import Attestation
     from pyaccount.reading.sources import Folders
 
 

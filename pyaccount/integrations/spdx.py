@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount import __version__
 from pyaccount.attestation.statement import Subject
-from pyaccount.integrations.described import DescribedModel, bill, json_text
-from pyaccount.integrations.facts import bounds, circumstances, stated
+from pyaccount.integrations.facts import DescribedModel, bill, bounds, circumstances, json_text, stated
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate

@@ -14,10 +14,9 @@ from typing import Any
 
 from pyaccount.document.data_set import DataSet, is_period
 from pyaccount.errors import LedgerError, Problem, quoted
-from pyaccount.ledger.database import Database, LedgerConnection
+from pyaccount.ledger.database import Database, LedgerConnection, SqliteFile
 from pyaccount.ledger.events import moment_of, spelled
 from pyaccount.ledger.rows import LedgerRows
-from pyaccount.ledger.sqlite import SqliteFile
 from pyaccount.ledger.state import Account, BlockState, BrokenRuleError, KeptDataSet, LedgerEntry
 
 

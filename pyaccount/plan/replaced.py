@@ -52,8 +52,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.tree import MechanismRelease, TrainingNode
-from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.rounds import DirectedBounds, enclosed, one_round
+from pyaccount.plan.rounds import DirectedBounds, enclosed, largest_loss, one_round
 from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
 
 if TYPE_CHECKING:

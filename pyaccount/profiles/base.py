@@ -1,13 +1,15 @@
-"""The base class of profiles, and rounds of one profile."""
+"""The base class of profiles, rounds of one profile, and recipes for objects of the core, sent to another process as data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Self
+from operator import attrgetter
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from pyaccount import _core
+from pyaccount.forks import cached_property
 
 
 class Graded(NamedTuple):
@@ -102,3 +104,34 @@ def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
     for item in rounds:
         counts[item.profile] = counts.get(item.profile, 0) + item.count
     return tuple(Rounds(profile, counts[profile]) for profile in sorted(counts, key=lambda one: one.order()))
+
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[Made]):
+    """An object of the core: the name of its constructor in the core, and the arguments, which may be recipes too.
+
+    Equal recipes make objects that give the same numbers, bit for bit. Pickling stores the recipe, not the object.
+    """
+
+    constructor: str
+    arguments: tuple[object, ...]
+
+    @cached_property
+    def core(self) -> Made:
+        """Return the object; it is made on first use and kept."""
+        made: Made = attrgetter(self.constructor)(_core)(*(_made(argument) for argument in self.arguments))
+        return made
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"constructor": self.constructor, "arguments": self.arguments}
+
+
+def _made(argument: object) -> object:
+    if isinstance(argument, Recipe):
+        return argument.core
+    if isinstance(argument, tuple) and not all(isinstance(item, float) for item in argument):
+        return tuple(_made(item) for item in argument)
+    return argument

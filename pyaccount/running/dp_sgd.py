@@ -85,24 +85,7 @@ def dp_sgd(  # noqa: PLR0913 - the parameters of DP-SGD
     Returns the `Certificate`: upper bounds, proven and rounded outward (`docs/composition.md`). Raises `DocumentError`, with the
     arguments that are wrong, and `DomainError` for arguments that are unknown or missing.
     """
-    training = {
-        "dataset_size": dataset_size,
-        "expected_batch_size": expected_batch_size,
-        "sampling_probability": sampling_probability,
-    }
-    return _certified(
-        {
-            "noise_multiplier": noise_multiplier,
-            "epsilon": epsilon,
-            "delta": delta,
-            "iterations": iterations,
-            "epochs": epochs,
-        }
-        | training
-        | {"adjacency": adjacency, "group_size": group_size, "name": name},
-        {"sampler": {"kind": "poisson"}},
-        unknown,
-    )
+    return _certified(locals(), {"sampler": {"kind": "poisson"}})
 
 
 def dp_bandmf(  # noqa: PLR0913 - the parameters of DP-BandMF
@@ -153,25 +136,13 @@ def dp_bandmf(  # noqa: PLR0913 - the parameters of DP-BandMF
 
     Returns the `Certificate`. Raises as `dp_sgd` does.
     """
-    return _certified(
-        {
-            "noise_multiplier": noise_multiplier,
-            "epsilon": epsilon,
-            "delta": delta,
-            "iterations": iterations,
-            "epochs": epochs,
-        }
-        | {"dataset_size": dataset_size, "expected_batch_size": expected_batch_size}
-        | {"min_separation": min_separation, "bands": min_separation if bands is None else bands}
-        | {"adjacency": adjacency, "seed": seed, "name": name},
-        {"sampler": {"kind": "b-min-sep"}, "matrix": {"kind": "banded-square-root"}},
-        unknown,
-    )
+    bands = min_separation if bands is None else bands
+    return _certified(locals(), {"sampler": {"kind": "b-min-sep"}, "matrix": {"kind": "banded-square-root"}})
 
 
-def _certified(arguments: dict[str, Any], kinds: dict[str, dict[str, Any]], unknown: dict[str, object]) -> Certificate:
-    """Certify the document of these arguments; those that are None are left out, and one of `_BLANKS` is the blank."""
-    if unknown:
+def _certified(arguments: dict[str, Any], kinds: dict[str, dict[str, str]]) -> Certificate:
+    """Certify the document of a function's arguments; those that are None are left out, and one of `_BLANKS` is the blank."""
+    if unknown := arguments.pop("unknown"):
         raise DomainError("\n".join(_answer(key, arguments) for key in unknown))
     given = {key: value for key, value in arguments.items() if value is not None}
     missing = [key for key in _BLANKS if key not in given and not (key == "iterations" and "epochs" in given)]

@@ -1,4 +1,7 @@
-"""Finds the run of a document in a store, by everything that its certificate is computed from, and lists its content."""
+"""Finds the run of a document in a store, by everything that its certificate is computed from, and lists its content.
+
+Of the files that a document names, the content belongs to that: a name does not identify it.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.provenance import identity, versions
+from pyaccount.document.schedules import ScheduleFile
 from pyaccount.errors import StoreError
 from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
 from pyaccount.pages.readable import Readable
-from pyaccount.plan.contents import contents_of
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Protection
+from pyaccount.plan.schedule_values import values_of
 from pyaccount.records.fields import OutputRecord, Record
 from pyaccount.store.database import Store
 
@@ -26,7 +31,25 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate import Certificate
     from pyaccount.document.document import Document
+    from pyaccount.errors import Path
+    from pyaccount.plan.protection import RunCase
     from pyaccount.store.database import Run
+
+
+def contents_of(case: RunCase) -> dict[Path, str]:
+    """Return the SHA-256 of what each file that a run names holds, by the file's document path.
+
+    A matrix is hashed by its entries, row by row, and a schedule by its values, round by round; both as doubles. Raises
+    `DocumentError` for files without a matrix or a schedule.
+    """
+    found: dict[Path, str] = {}
+    if matrix_plan(case).from_file:
+        found[case.node.at("matrix", "file")] = strategy(case).fingerprint or ""
+    for path, scheduled in case.node.schedules().items():
+        if isinstance(scheduled.schedule, ScheduleFile):
+            found[*path, "schedule", "file"] = values_of(case, path).sha256
+    return found
+
 
 #: Whether a run stops when its store fails, or continues without it.
 Strictness = Literal["stop", "continue"]

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError, mean_and_largest, numerator, quadratic
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.sums import norm, quotient
+from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,7 +246,7 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
     shown by its gradient norm. That no other stationary point is lower is observed, not proven. Time O(n·bands) per
     step, with learning rates O(n²); at most a few hundred steps.
     """
-    from scipy import optimize  # type: ignore[import-untyped]  # known matrices do not need it
+    from scipy import optimize  # known matrices do not need it
 
     overlapping = bands > apart
     objective = log_objective(iterations, bands, apart, participations, workload)

@@ -2,14 +2,15 @@
 
 `NoiseSource` is the protocol of generators that draw the noise of a run's sums instead of the run's key. Such a generator draws
 the same rows of C⁻¹Z at the certificate's σ. The record contains its name, because everyone who verifies the record has to decide
-whether to trust it.
+whether to trust it. `aside` computes something in a thread while its caller computes something else.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -173,3 +174,33 @@ class RunNoise:
                 f"round {last.round} was released with other noise than is drawn here now: continue on the kind of device on "
                 "which the run began, with the same software"
             )
+
+
+T = TypeVar("T")
+
+
+def aside(function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
+    """Begin to compute `function(*arguments)` in a thread, and return a function that waits for the result and returns it.
+
+    If the computation raises an error, that function raises it. The function must not change anything that somebody else reads: a
+    caller that is interrupted does not wait for it.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def compute() -> None:
+        try:
+            results.append(function(*arguments))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=compute, daemon=True)
+    thread.start()
+
+    def result() -> T:
+        thread.join()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    return result

@@ -16,11 +16,10 @@ from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number as filled
 from pyaccount.plan.scheduled_rounds import at_round
-from pyaccount.training.aside import aside
 from pyaccount.training.batches import Batch, Batches, batches_of
-from pyaccount.training.batches.attribution import attributed
+from pyaccount.training.batches.base import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
-from pyaccount.training.drawing import FROM_KEY, Rows, RunNoise, noise_for, norms_of
+from pyaccount.training.drawing import FROM_KEY, Rows, RunNoise, aside, noise_for, norms_of
 from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
 from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
@@ -45,7 +44,7 @@ from pyaccount.training.writing import check_process
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.ledger import Ledger, LedgerEntry
-    from pyaccount.training.batches.attribution import Attributed
+    from pyaccount.training.batches.base import Attributed
     from pyaccount.training.drawing import NoiseSource
     from pyaccount.training.spending import Spending
 

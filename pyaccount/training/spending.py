@@ -42,7 +42,7 @@ class Spending:
     @property
     def _run(self) -> str:
         """The hash of the first line of the record, which identifies the run."""
-        from pyaccount.ledger.records import read_record
+        from pyaccount.ledger.changing import read_record
 
         return read_record(self._folder.path).run
 

@@ -1,7 +1,5 @@
 """The accountant object: counting, asking, saving."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The saved state of an accountant: what is written is read again, and nothing else is."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

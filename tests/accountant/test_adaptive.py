@@ -1,7 +1,5 @@
 """An accountant for rounds that are chosen by looking at results."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ledgers of more kinds of rounds than a document may have: what is certified is no more private, and hardly less."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The first rounds of a planned run: the mechanism cut short, by brute force and by closed forms."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

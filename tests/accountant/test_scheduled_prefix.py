@@ -1,7 +1,5 @@
 """The first rounds of a run with schedules have the first values of these, and the factor of all phases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Processes of opake as documents. Stand-ins have the names and fields of version 0.16.1, which needs torch."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.metadata
 import importlib.util

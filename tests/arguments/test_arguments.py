@@ -1,7 +1,5 @@
 """Arguments of the wrong kind: the message names the argument and what is allowed, whoever is called."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A message names what its reader typed: an argument in Python, an option on the command line."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Python takes a document of kind amplification wherever the command does, and says what does not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the package shows of itself: its public names and its version, and overrides in every way they can be given."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Attestations: what is signed is what the specifications say, and what a trusted key signed passes the gate."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

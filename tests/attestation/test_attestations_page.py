@@ -1,7 +1,5 @@
 """The page about attestations: its commands and its Python run, in the order in which they stand."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

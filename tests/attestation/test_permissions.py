@@ -1,7 +1,5 @@
 """Keys that others may use, folders that others may fill, and files with several keys: none is signed with or trusted."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 `PYACCOUNT_FUZZ=10000` damages so many envelopes; without it 600.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import json
@@ -308,7 +306,7 @@ def test_verify_looks_at_the_signature_first(
     """Nothing is recomputed, nor even read, of what no trusted key signed."""
     looked: list[str] = []
     monkeypatch.setattr(verifying, "_recompute", lambda found, how: looked.append(found.file))
-    monkeypatch.setattr("pyaccount.attestation.opening.read_statement", lambda *given: looked.append("statement"))
+    monkeypatch.setattr("pyaccount.attestation.statement.read_statement", lambda *given: looked.append("statement"))
     made = envelope(b"what is not even JSON", CryptoSigner.generate_ed25519())
     with snapshot.raises(pyaccount.AttestationError):
         pyaccount.verify(attestation=project.written(made), trusted_keys=project.trusted, any_subject=True)

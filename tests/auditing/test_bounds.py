@@ -1,7 +1,5 @@
 """Bounds on the number of right guesses: against every mechanism there is, by linear programs, and against exact laws."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, product
 from typing import Any

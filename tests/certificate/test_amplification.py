@@ -1,7 +1,5 @@
 """Documents of kind amplification, and comparisons: the published tables, closed forms, and what bad input gets."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

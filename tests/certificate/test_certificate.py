@@ -1,7 +1,5 @@
 """The certificate: directed rounding, round trips, statements, and the Python interface."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

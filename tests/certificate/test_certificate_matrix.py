@@ -1,7 +1,5 @@
 """The matrix inside a certificate: enough to train with, and held against the document and the error it is said to have."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

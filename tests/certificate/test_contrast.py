@@ -1,7 +1,5 @@
 """The contrast of a certificate says what its number is about: the number of each phrase is computed here by hand."""
 
-from __future__ import annotations
-
 import copy
 import math
 import re

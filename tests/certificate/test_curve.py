@@ -1,7 +1,5 @@
 """The curve between the points of a composed profile: proven bounds, close enough for pictures, and no easier to forge."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

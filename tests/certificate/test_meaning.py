@@ -1,7 +1,5 @@
 """What the numbers mean: certified trade-off curves against exact ones, by enumeration and in closed form."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

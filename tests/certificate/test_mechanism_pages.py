@@ -1,7 +1,5 @@
 """What certificates of documents with mechanisms say to people: the sentence, the phases, and what lower ends are of."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Certificates of bodies inside of bodies: the oracle derives what they state, and finds what was changed."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 from typing import Any

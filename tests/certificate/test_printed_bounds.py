@@ -1,7 +1,5 @@
 """Numbers as people read them: a bound that is printed holds at the coordinate printed beside it."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import pairwise

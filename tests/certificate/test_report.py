@@ -1,7 +1,5 @@
 """Reports: the same numbers in every form, rounded in their direction, and nothing in a certificate becomes markup."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """The HTML report in a real browser: it renders, asks the network for nothing, and can be read by everybody."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

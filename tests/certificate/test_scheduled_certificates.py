@@ -1,7 +1,5 @@
 """What certificates of runs with schedules state, and that they are verified, shown and run as they are."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

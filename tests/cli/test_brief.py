@@ -1,7 +1,5 @@
 """The short answer: five lines that programs can take apart, whose numbers are those of the certificate, on the safe side."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command as people use it: output, exit codes, files, mistakes, interruption."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Exit codes as promised, whatever the locale, the reader of stdout and the bug."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What `--help` shows is true: every example runs, every command has one; shells complete what may stand where."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

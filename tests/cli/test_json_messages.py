@@ -1,7 +1,5 @@
 """Errors, validations and plans as JSON: one value on stdout, that satisfies its schema, with the same exit code as the text."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

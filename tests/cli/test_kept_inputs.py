@@ -1,7 +1,5 @@
 """No command writes its result over a document, a certificate or another input, whatever form is asked for."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The commands of a ledger: their results, and exit codes."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

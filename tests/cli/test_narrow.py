@@ -1,7 +1,5 @@
 """Narrow terminals: nothing is cut, no number is broken, and no line is longer than the terminal is wide."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os
@@ -24,13 +22,13 @@ from pyaccount.certificate.comparison import Comparison
 from pyaccount.certificate.reading import read_certificate
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.planned import amplification_plan_page
+from pyaccount.cli.common import fitted, room
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.loading import load_any
 from pyaccount.pages.layout import TextTable, wrapped
 from pyaccount.pages.page import Page
 from pyaccount.pages.terminal import terminal
 from pyaccount.plan.amplification import compile_amplification
-from pyaccount.wrapping import fitted, room
 
 FINISHED = sorted((CERTIFICATES / "v1").glob("*.json"))
 WIDTHS = (40, 60, 80)

@@ -1,7 +1,5 @@
 """Where results go: no file is destroyed that was not meant to be, and what is no file stays what it is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The commands `card` and `export`: what they write, what they say, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,7 +13,7 @@ from snapshots import Run, Snapshot
 
 from pyaccount import cli
 from pyaccount.integrations.cyclonedx import cyclonedx
-from pyaccount.integrations.described import DescribedModel
+from pyaccount.integrations.facts import DescribedModel
 from pyaccount.integrations.registry import registry
 from pyaccount.integrations.spdx import spdx
 

@@ -1,7 +1,5 @@
 """Documents from standard input: read as a file would be, once a call, and named in errors."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

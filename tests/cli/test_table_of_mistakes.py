@@ -1,7 +1,5 @@
 """What people type by mistake, each with the answer that leads on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pyaccount compose`: its output, its exit codes, and what it says on stderr."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The joint certificate of deterministic certificates is the certificate of the document with all of their phases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

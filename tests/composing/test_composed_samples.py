@@ -1,7 +1,5 @@
 """Certificates from samples are composed by proven points, with their failure probabilities."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """The page on composing: its Python runs, and its figures are those of its examples."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

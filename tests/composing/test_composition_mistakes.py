@@ -1,7 +1,5 @@
 """What is not composed: each refusal says which source it is about, why, and what to do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One of several rounds, chosen in secret: against quadrature, closed forms, the central limit and dominance."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from itertools import pairwise

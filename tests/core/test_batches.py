@@ -1,7 +1,5 @@
 """Batches of a fixed number of draws: their laws, and their bounds against all data sets that a search finds."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable

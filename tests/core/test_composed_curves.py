@@ -3,8 +3,6 @@
 The truth is that of the joint mechanism, by quadrature over all of its coordinates at once.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -31,7 +29,6 @@ from pyaccount.execute.sampling.jobs import Proposal
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain_proposal, with_parameters
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import Bounds, DirectedBounds, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.profiles import (
@@ -43,6 +40,7 @@ from pyaccount.profiles import (
     ProfileKind,
     Rounds,
 )
+from pyaccount.profiles.base import Recipe
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

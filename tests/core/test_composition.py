@@ -1,7 +1,5 @@
 """Compositions against closed forms, exact sums and quadrature: intervals must contain the truth and be narrow."""
 
-from __future__ import annotations
-
 import math
 import random
 from functools import partial

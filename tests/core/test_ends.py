@@ -1,7 +1,5 @@
 """Extreme mechanisms: the largest losses, the smallest tails, and rounds that lose nearly the same."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

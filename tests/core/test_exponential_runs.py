@@ -1,7 +1,5 @@
 """Mechanisms of bounded range in a row: between choices of t on a lattice, which need no interpolation, and other bounds."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

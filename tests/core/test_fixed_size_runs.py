@@ -4,8 +4,6 @@ Two concrete data sets are below it, and the composition of the supremum at each
 theorem's oracles: quadrature over triangles, a simulated attack, and every strategy of small games.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Shared goldens: recomputed if that is quick, and compared with the core's answers."""
 
-from __future__ import annotations
-
 import json
 
 import oracle

@@ -1,7 +1,5 @@
 """Derivatives of δ in the matrix and in σ: against closed forms, quadrature, enumeration and differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Rare participation with little noise: a round loses nearly nothing or dozens of nats, and no tilt fits both."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The basis of sampling: exact log densities, proven weight bounds, unbiased values, streams that never change."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

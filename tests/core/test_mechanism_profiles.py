@@ -1,7 +1,5 @@
 """Profiles of scalar mechanisms against enumeration in high precision, hulls in fractions, and suprema over outcomes."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

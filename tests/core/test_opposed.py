@@ -1,7 +1,5 @@
 """One record set to zero while the rest of a fixed-size batch opposes it: the lower end against quadrature."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """b-min-sep sampling with columns that overlap: the bounds on the likelihood ratio, by enumeration of all patterns."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

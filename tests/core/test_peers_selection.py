@@ -1,7 +1,5 @@
 """Private selection against dp_accounting's Rényi accountant, on a grid: never looser."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

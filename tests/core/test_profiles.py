@@ -1,7 +1,5 @@
 """Single rounds against high precision: every value is within the error that it states, and the error is small."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations, pairwise
 

@@ -1,7 +1,5 @@
 """Records that very rarely take part: one round against high precision, many against an inverse transform."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Private selection: the bound on the best run, against every outcome set of small mechanisms in every order."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

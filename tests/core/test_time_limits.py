@@ -1,7 +1,5 @@
 """Calls of the core end at their time limit, whatever the threads of the pool are doing."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Truncated batches: the pair against all data sets, densities and counts against enumeration, documents."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations, product
 from typing import Any

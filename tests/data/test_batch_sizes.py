@@ -1,7 +1,5 @@
 """Expected batches of users against enumeration and stationary laws, and simulated ones against both."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import product
 

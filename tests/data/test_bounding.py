@@ -1,7 +1,5 @@
 """Contribution bounding against the definitions, by sets: at most k, maximal, fewest users first, and nothing else decides."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 

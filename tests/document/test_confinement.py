@@ -1,7 +1,5 @@
 """The files that a document names lie in its folder, or in one that its reader allows; no other is read, and none is quoted."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents of kind data-set: what they state, and what is wrong with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonschema

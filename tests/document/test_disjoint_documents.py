@@ -1,7 +1,5 @@
 """Documents with disjoint parts: what is read, what is refused at which place, and what certificates and pages say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Budgets of risk in documents: what may stand there, and every way in which it may not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

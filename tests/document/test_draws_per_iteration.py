@@ -1,7 +1,5 @@
 """`sampler.draws_per_iteration`: what may stand there, and what of it contradicts the rates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 The defaults are collected from the sections, so a new one without a judgement here fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ three classes. Neutral: it names exactly what is suggested. Safe: what is sugges
 document. Asks: the message says which decision is needed and suggests nothing.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

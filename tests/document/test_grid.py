@@ -1,7 +1,5 @@
 """Sweeps as they are written: what varies, in which order, and what is refused with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

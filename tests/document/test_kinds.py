@@ -1,7 +1,5 @@
 """Kinds answer for themselves: nobody tells them apart outside of their modules, and no word means two of them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

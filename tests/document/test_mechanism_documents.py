@@ -1,7 +1,5 @@
 """Documents with mechanisms, sampled phases and selections: what is read, and what is wrong at which place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

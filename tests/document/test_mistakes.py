@@ -1,7 +1,5 @@
 """Mistakes that newcomers make: each message says where, and what to write instead."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A sampler is added by its module and its place in the list: everything else in the document room follows from them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

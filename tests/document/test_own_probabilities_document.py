@@ -1,7 +1,5 @@
 """Mappings with probabilities of single records: what they accept, and one mistake each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Schedules in documents: how they are written, and what is wrong with them, each with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """No hint lowers ε below what is true of the run that a document means."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`pyaccount init`: whatever it can write is a valid document that says what was answered, and it destroys nothing."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Tests of added records by a mean that bounds δ: against enumeration, false acceptances, and certificates."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

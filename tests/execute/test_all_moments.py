@@ -1,7 +1,5 @@
 """All moments at once: against the closed form of a Gaussian mechanism, exact δ of small documents, and forged certificates."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

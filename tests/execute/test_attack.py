@@ -1,7 +1,5 @@
 """A small share of `benchmarks/attack.py`: random small documents of every sampled kind against their exact δ(ε)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import nullcontext
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Claims of an ε near zero at a δ that is hardly below δ(0): judged by δ at this ε, with little work."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

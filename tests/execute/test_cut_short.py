@@ -1,7 +1,5 @@
 """A time limit that is reached after the guarantee is known: the certificate is valid, and says what is missing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

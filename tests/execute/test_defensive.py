@@ -1,7 +1,5 @@
 """Tests from mixtures of proposals: within their proven bounds, unbiased, and with their stated error probability."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from pathlib import Path

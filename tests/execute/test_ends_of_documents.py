@@ -1,7 +1,5 @@
 """Documents at the limits of what may be written: closed forms at any size, and refusals that name the place."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Estimates from several proposals: unbiased for any choice, with true standard errors; none if too little is seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -23,8 +21,8 @@ from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import larger
 from pyaccount.execute.sampling.proposals import plain_proposal, scaled_proposals
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.profiles.base import Recipe
 
 #: Of dP/dR at σ = 1, for one round with probability P: every δ has a closed form.
 P = 0.1

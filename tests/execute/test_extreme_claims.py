@@ -1,7 +1,5 @@
 """Claims whose δ is outside the range at which ε is asked: below 1e-280, and next to 1. Statements hold at their δ."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath as mp

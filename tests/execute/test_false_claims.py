@@ -1,7 +1,5 @@
 """A small share of `benchmarks/false_claims.py`: false claims are accepted no more often than q, and true ones are accepted."""
 
-from __future__ import annotations
-
 import pytest
 from false_claims import SETTINGS, accepted, most
 

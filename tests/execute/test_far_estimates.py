@@ -3,8 +3,6 @@
 The truth is a quadrature over the mixtures' densities, computed only from the laws of the participations.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

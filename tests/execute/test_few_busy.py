@@ -1,7 +1,5 @@
 """Moments with few busy replicas: their bounds are above the moments with all replicas, and claims that they prove."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

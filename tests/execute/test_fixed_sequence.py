@@ -1,7 +1,5 @@
 """How many samples a search for the lowest certified value takes, with tests whose samples are known beforehand."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast

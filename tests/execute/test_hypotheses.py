@@ -3,8 +3,6 @@
 The core's own refusals are tested in `rust/core/src/replicas/rounds.rs` and `blocks.rs`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
@@ -38,7 +36,7 @@ from pyaccount.execute.sampling.jobs import (
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler, Stream
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 
 
 @dataclass(slots=True)

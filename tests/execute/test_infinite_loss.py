@@ -1,7 +1,5 @@
 """Below the probability that the loss is infinite no ε is finite, and the error says from which δ on one is."""
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

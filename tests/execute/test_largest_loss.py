@@ -1,7 +1,5 @@
 """Laplace releases have a largest loss: an atom at it, δ = 0 beyond it, and questions that have exact answers."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction
@@ -19,7 +17,7 @@ from pyaccount import _core
 from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, points_between
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.largest_loss import LargestLoss, largest_loss
+from pyaccount.plan.rounds import LargestLoss, largest_loss
 from pyaccount.profiles import GaussianProfile, LaplaceProfile, Rounds
 
 

@@ -1,7 +1,5 @@
 """Errors at a limit say which stage was reached, what was known by then, and what set the limit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rounds that are nearly alike: long schedules are grouped, and the result encloses the exact composition."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """Documents with sampled and composed phases: against composition alone, every blank, the fallback, and refusals."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

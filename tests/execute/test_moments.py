@@ -1,7 +1,5 @@
 """Claims proven by moments, without samples: against enumeration, and cases that the theorem does not cover."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import product

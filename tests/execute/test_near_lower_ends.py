@@ -1,7 +1,5 @@
 """The proposals and the number of samples for lower ends, and powers that other proposals are better than."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

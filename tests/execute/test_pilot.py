@@ -1,7 +1,5 @@
 """The pilot's root in few estimates: the model against closed forms, and the search on functions with a known root."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Samples of a power of the likelihood ratio, and bounds for an added record: against enumeration and quadrature."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any
@@ -26,8 +24,7 @@ from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
 from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
-from pyaccount.plan.log_sobolev import added_bound, added_profile
-from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism, added_bound, added_profile
 
 #: Rounds, separation, probability, warm start, coefficients in units of σ.
 SMALL: list[tuple[int, int, float, bool, list[float]]] = [

@@ -1,7 +1,5 @@
 """Powers of the likelihood ratio for users, random phases, bins and allocations: against enumeration and quadrature."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,9 +25,9 @@ from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism, composed_bound, composed_bounds
 from pyaccount.profiles import GaussianProfile, Rounds
+from pyaccount.profiles.base import Recipe
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """A profile takes no more counted work than ten times its guarantee; where that is too little, it is coarser, and says so."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

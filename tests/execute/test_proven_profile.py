@@ -1,7 +1,5 @@
 """A sampled profile and its guarantee are about one mechanism: no bound is looser than what the rest implies."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

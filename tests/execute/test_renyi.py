@@ -1,7 +1,5 @@
 """Guarantees by moments alone: against enumeration, each blank against the others, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

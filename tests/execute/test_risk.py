@@ -1,7 +1,5 @@
 """Budgets of risk as targets: noise against closed forms from both sides, refusals, sampling, certificates."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Guarantees from samples: statistical tests that can fail, agreement with composition, reproducibility, refusals."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

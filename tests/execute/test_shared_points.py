@@ -1,7 +1,5 @@
 """Points of a profile that share their compositions, compared with points that are asked for one by one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

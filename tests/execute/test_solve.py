@@ -1,7 +1,5 @@
 """The blank: the value returned holds, its neighbour fails, and impossible targets are refused with the reason."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from dataclasses import dataclass

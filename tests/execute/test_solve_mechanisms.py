@@ -1,7 +1,5 @@
 """The blank at a mechanism's own noise, against closed forms."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

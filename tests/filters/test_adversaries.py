@@ -1,7 +1,5 @@
 """No adversary beats what a filter promises: exact values of the worst strategies, by dynamic programming."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict

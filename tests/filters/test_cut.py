@@ -1,7 +1,5 @@
 """Losses that are cut off: their probabilities, the divergences of the rest, and what adversaries make of them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rényi divergences against quadrature, enumeration at high precision, and another accountant."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

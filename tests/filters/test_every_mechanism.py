@@ -1,7 +1,5 @@
 """Whatever composes has a price: ε from its divergences is never below what data sets attain, by composition."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Costs, sums and refusals of filters, and what their phases promise."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """OpenDP's filters, fed with the same mechanisms in the same order: ours never admit fewer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

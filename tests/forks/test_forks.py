@@ -3,8 +3,6 @@
 What forks is a program of its own, `forked_questions.py`, and every child of it that hangs is ended there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Certificates that must be entered in a ledger, or fit into the budget of a data set."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

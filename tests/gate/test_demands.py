@@ -1,7 +1,5 @@
 """What a gate must be asked: limits on ε and δ, or on attacks, and the files of an attestation, or that they are left out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pyaccount verify` of certificates whose bounds promise more than holds: none buys itself a weaker comparison."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyaccount check`: limits against certificates, policies, and what contradicts itself."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """A policy that asks for an independent proof of the guarantee."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

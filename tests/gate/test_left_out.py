@@ -1,7 +1,5 @@
 """Certificates from which fields were taken, or values: what is left out is named, and what is null does not agree."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

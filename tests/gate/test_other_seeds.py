@@ -1,7 +1,5 @@
 """`pyaccount verify --seed`: a sampled certificate against samples that nobody could choose it by."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

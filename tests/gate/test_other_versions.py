@@ -1,7 +1,5 @@
 """`pyaccount verify` of certificates that name another version: samples may be others, what they prove may not."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

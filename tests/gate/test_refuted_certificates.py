@@ -1,7 +1,5 @@
 """Certificates whose bounds are false, as a mistaken theorem once gave them, do not agree when they are recomputed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`pyaccount verify`: honest certificates agree, and whatever was changed is named."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

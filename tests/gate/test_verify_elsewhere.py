@@ -1,7 +1,5 @@
 """A certificate agrees on another processor than the one that made it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

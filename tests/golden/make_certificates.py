@@ -4,8 +4,6 @@ They pin the format: every release must read them, find them intact, and recompu
 there stays as it is, and a new format version gets a folder of its own. Run: python tests/golden/make_certificates.py
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

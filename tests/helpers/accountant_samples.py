@@ -1,7 +1,5 @@
 """A small run and a round, for tests of accountants."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

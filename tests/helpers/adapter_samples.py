@@ -1,7 +1,5 @@
 """The document that an adapter's result gives, and the single problem of an object that an adapter refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

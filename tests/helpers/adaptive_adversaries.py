@@ -6,8 +6,6 @@ admits, and over stopping, of means of the values after each outcome. So it is a
 and randomised ones. Nothing of the package is used, except what is tested: costs and `admits`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Random small documents of every kind that is certified by sampling, with targets near their exact (ε, δ)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ without samples. A test is equally valid with an expensive choice. So this modul
 cost, and only in the process of a benchmark or of a test.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Tools for tests of attestations: keys, signed envelopes made by hand, and a project with an attestation that passes."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A run is a tuple of batches, one for each round. A batch is the tuple of its rec
 drawn. A law maps each run to its probability.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Certificates that together set every optional field of the model; each takes milliseconds."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

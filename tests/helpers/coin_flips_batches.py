@@ -3,8 +3,6 @@
 `extended` copies this file to where the module of a sampler's batches belongs.
 """
 
-from __future__ import annotations
-
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 

@@ -3,8 +3,6 @@
 `extended` copies this file to where a sampler's module belongs.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyaccount.document.samplers import SamplerKind

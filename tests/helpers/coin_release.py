@@ -4,8 +4,6 @@ What somebody writes who adds one: its fields, and its theorem with its law, its
 to the tables of this process.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field

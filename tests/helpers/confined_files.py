@@ -1,7 +1,5 @@
 """Files in the folder of a document and outside of it, and the names by which a document may refer to them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Tests of this determinism, of threads or of time limits must not use it, because they would compare samples with themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

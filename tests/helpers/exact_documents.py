@@ -4,8 +4,6 @@ A document is the mapping that the package is given. Distributions are enumerate
 only matrices that the package optimises (`optimal-toeplitz`, `blt` with `buffers`) are taken from it, as numbers.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import lru_cache

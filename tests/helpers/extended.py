@@ -3,8 +3,6 @@
 The tests themselves do not import the copy, so the sampler never exists in their process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -23,7 +21,7 @@ LISTED = {
     "document": (
         (
             "from pyaccount.document.samplers.coin_flips import CoinFlips\n",
-            "from pyaccount.document.samplers.cyclic_poisson",
+            "from pyaccount.document.samplers.poisson",
         ),
         ("    CoinFlips,\n", "    Deterministic,\n)"),
     ),
@@ -32,7 +30,7 @@ LISTED = {
         ('    "coin-flips": coin_flips.CoinFlipsPlan,\n', '    "none": '),
     ),
     "training": (
-        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.attribution "),
+        ("from pyaccount.training.batches import coin_flips\n", "from pyaccount.training.batches.base import Batch,"),
         ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),
     ),
 }

@@ -26,9 +26,8 @@ from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobol
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import Test
-from pyaccount.plan.log_sobolev import added_bound
-from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism, added_bound
+from pyaccount.profiles.base import Recipe
 
 #: The probability with which a false claim may be accepted.
 Q = 0.05

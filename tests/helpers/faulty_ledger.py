@@ -1,7 +1,5 @@
 """Ledgers whose writers die: at a statement, before, during or after the commit; and two writers who get in each other's way."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

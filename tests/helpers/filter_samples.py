@@ -1,7 +1,5 @@
 """Documents that enter filters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyaccount

@@ -5,8 +5,6 @@ command it prints as JSON the exit code, and whether stderr, if open, contained 
 Starting Python from a shell with closed streams has tests of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ Its arguments are the name of a scene and numbers for it. It prints the outcome 
 the same answer as its parent. A child that hangs is ended and reported.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import json

@@ -1,7 +1,5 @@
 """Tools for tests of finished certificates: the golden certificates, changed copies of them, and consistent forgeries."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

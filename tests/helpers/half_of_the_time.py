@@ -4,8 +4,6 @@ What somebody writes who adds one: its shape in a document, its node, and its th
 process.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -15,8 +13,8 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.document import models, ranges, views
 from pyaccount.document.tree import Combined
 from pyaccount.errors import Path, Problem
-from pyaccount.plan.choosing import THEOREMS, inside
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
+from pyaccount.plan.compiling import THEOREMS, inside
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, one_round
 from pyaccount.plan.theorem import CombinedTheorem, Reduction
 from pyaccount.profiles import Rounds, SometimesProfile

@@ -1,7 +1,5 @@
 """An independent composition of stated points: finite pairs of laws by enumeration, in exact arithmetic."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ Its arguments are a folder and the number of runs. It prints one line of JSON: f
 used, and how many the folder counts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

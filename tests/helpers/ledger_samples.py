@@ -1,7 +1,5 @@
 """Data sets and documents that tests of ledgers enter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Hockey-stick divergences of a mean of independent log-normal numbers, by quadrature: a record in one of a few rounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """ln Σ exp for the many small arrays of oracles; scipy's function takes a quarter of a millisecond for each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

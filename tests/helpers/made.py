@@ -1,11 +1,9 @@
 """Recipes of mechanisms of the core, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 
 
 def sampled(constructor: str, *arguments: Any) -> Recipe[Any]:

@@ -1,7 +1,5 @@
 """What a certificate must say about a body that releases something else than training, from its document as plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pyaccount.certificate.consistency import at, is_number

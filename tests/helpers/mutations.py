@@ -1,7 +1,5 @@
 """Seeded, structured damage to JSON-like data and to its text, as by editors, merges, disks and attackers."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

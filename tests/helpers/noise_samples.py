@@ -1,7 +1,5 @@
 """Documents, keys and matrices for the tests of a run's noise."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from pathlib import Path

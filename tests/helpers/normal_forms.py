@@ -1,7 +1,5 @@
 """Normal forms, claims about them, and what the independent checker says of these."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

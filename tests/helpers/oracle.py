@@ -1,7 +1,5 @@
 """High-precision privacy profiles that are independent of the package: mpmath, definitions and closed forms only."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Mixtures over participation patterns: likelihood ratios as sums over all patterns, and δ(ε) by quadrature."""
 
-from __future__ import annotations
-
 import numpy as np
 from log_sums import logsumexp
 from sampled_tools import renewal_law

@@ -1,7 +1,5 @@
 """The question about one phase of a document, which theorems, batches and noise are asked with."""
 
-from __future__ import annotations
-
 from pyaccount.document.document import Document
 from pyaccount.plan.protection import Protection, RunCase
 

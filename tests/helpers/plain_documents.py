@@ -1,7 +1,5 @@
 """Documents as mappings from the fields that a test is about: each field has one section, so nobody writes the sections."""
 
-from __future__ import annotations
-
 import copy
 import shlex
 from ast import literal_eval

@@ -1,7 +1,5 @@
 """A PostgreSQL server for tests: started once for all of them in a temporary folder, with a database for each test."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

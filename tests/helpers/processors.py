@@ -3,8 +3,6 @@
 On a processor without such choices, all variants are the same.
 """
 
-from __future__ import annotations
-
 import os
 
 from places import ROOT

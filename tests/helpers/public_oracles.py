@@ -5,8 +5,6 @@ the privacy loss that preserves the mean in every cell, composed by a Fourier tr
 of 1e-3, not a bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

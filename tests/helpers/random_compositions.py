@@ -5,8 +5,6 @@ numbers: a sensitivity of 1, and a record that is set to zero or, for randomized
 dp_accounting's distributions are pessimistic on a grid of 1e-4 and connect the dots, so that its ε is above the truth.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time

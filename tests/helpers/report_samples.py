@@ -1,7 +1,5 @@
 """Certificates for tests of reports: one of each kind, the same with hostile text, and the text that a terminal shows."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Tools for tests of sampled mechanisms: enumerated laws, Toeplitz matrices, and estimates from samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product

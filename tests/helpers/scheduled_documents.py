@@ -1,7 +1,5 @@
 """Documents with schedules, and the same documents with a phase for each kind of rounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from plain_documents import sectioned

@@ -2,8 +2,6 @@
 other lengths. A careless or hostile author may write such certificates, and random damage to the text hardly ever makes them.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -4,8 +4,6 @@
 that is missing, other or left over fails; so does a section whose test is gone.
 """
 
-from __future__ import annotations
-
 import difflib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The document of the short runs by which trainers of other libraries are tested."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from plain_documents import doc, sectioned

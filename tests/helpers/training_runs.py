@@ -1,7 +1,5 @@
 """Small training runs, for tests of what they release, count and store."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 from typing import Any

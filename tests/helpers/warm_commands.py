@@ -4,8 +4,6 @@ Exit codes, output and files are those of ordinary processes, except for environ
 Other tests run the installed command itself, and so check that it starts.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

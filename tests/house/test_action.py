@@ -1,7 +1,5 @@
 """The action of this repository: its shell steps are run as a runner does, and no input reaches a shell except as a variable."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

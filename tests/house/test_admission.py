@@ -1,7 +1,5 @@
 """The samples of policies for attestations: the one in Rego is run by an engine, and Kyverno's conditions are evaluated here."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page about publishing shows is run and is true: its commands, its Python, its card, its workflow and its names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

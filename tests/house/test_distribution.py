@@ -4,8 +4,6 @@ The index is a folder. It has a wheel with the metadata of the installed distrib
 that nothing is fetched.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

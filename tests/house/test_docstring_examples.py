@@ -1,7 +1,5 @@
 """Every public function has an example in its docstring, and every such example runs."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shutil

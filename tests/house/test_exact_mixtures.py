@@ -1,7 +1,5 @@
 """Tests of the oracle of small mixtures: against closed forms, along other axes, and by an identity of its two directions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Runs the commands of the workflow, the hooks and the page about gates, in a project with the layout that they expect."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The hooks of this repository, run by pre-commit itself from a clone of them; nothing is installed for them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

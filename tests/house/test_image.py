@@ -1,7 +1,5 @@
 """The container image, as far as it can be tried without an engine: its file, its context, its locks and its commands."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import shlex

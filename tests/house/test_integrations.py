@@ -1,7 +1,5 @@
 """Runs each example of an integration as its page says, with the packages that it is for."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

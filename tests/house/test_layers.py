@@ -21,7 +21,7 @@ TESTS = ROOT / "tests"
 
 #: The rooms from the bottom up: a room may import only those before it. `__init__` is the façade on top.
 ROOMS = (
-    *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms", "pages", "independent"),
+    *("forks", "errors", "rounding", "directions", "files", "tables", "forms", "pages", "independent"),
     *(
         "reading",
         "document",

@@ -1,7 +1,5 @@
 """Tests of the page of limits: its table is right, files elsewhere are not read, and hostile input needs little memory."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

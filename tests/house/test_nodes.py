@@ -1,7 +1,5 @@
 """A mechanism is a tree: what is asked about a node is one object, and a kind is asked itself, instead of being recognised."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

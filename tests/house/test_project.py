@@ -1,7 +1,5 @@
 """Tests of the project's own files: their versions are right, and the commands of workflows can be run."""
 
-from __future__ import annotations
-
 import base64
 import importlib.util
 import json

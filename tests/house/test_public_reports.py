@@ -1,7 +1,5 @@
 """Questions from the public trackers of privacy libraries: each is a document, and its result is compared with an oracle."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests that the README, the docs and the examples show the actual results."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

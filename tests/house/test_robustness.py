@@ -3,8 +3,6 @@
 `PYACCOUNT_FUZZ=10000` damages 10,000 files of each sort; by default it is 120.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

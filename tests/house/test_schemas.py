@@ -1,7 +1,5 @@
 """The committed JSON Schemas agree with the models, and the examples and certificates satisfy them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages of the documentation's site are made from the committed files, and their links have targets."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

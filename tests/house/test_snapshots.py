@@ -1,7 +1,5 @@
 """Snapshots: what is missing, other or left over fails, and every section belongs to a test."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from types import SimpleNamespace

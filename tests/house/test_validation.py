@@ -1,7 +1,5 @@
 """docs/validation.md is the output of its script, and its numbers are up to date."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -3,8 +3,6 @@
 `PYACCOUNT_FUZZ=100000` checks 100,000 of them; by default it is 160. `test_robustness.py` tests damage to the text.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Tests of the vocabulary: a name has one meaning in the whole package, and words that the glossary avoids are not used."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The independent checker shares nothing: its imports, its size, and its folder alone."""
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The process of a proof: it is ended at the limit, and nothing but the four verdicts comes out of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Bounds of correlated noise, compared with quadratures over two rounds, and verdicts on certificates of it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

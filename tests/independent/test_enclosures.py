@@ -1,7 +1,5 @@
 """Exponential, logarithm and normal tail of the independent checker, compared with mpmath at 240 digits."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction

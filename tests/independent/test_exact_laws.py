@@ -1,7 +1,5 @@
 """What the checker draws: laws, likelihood ratios and moments, compared with enumerations, quadratures and high precision."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The normal form has one spelling: whatever is written otherwise, or says anything that is not known, is refused."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """The fresh test of the checker: its samples have the mean δ, and false claims are proven as seldom as is stated."""
 
-from __future__ import annotations
-
 import math
 import time
 from fractions import Fraction

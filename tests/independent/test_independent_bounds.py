@@ -1,7 +1,5 @@
 """The bounds of the independent checker, compared with closed forms, enumerations and quadratures."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Bounds of rounds are laws, and their hypotheses are checked: forgeries that were proven because one of them failed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Mechanisms that are read from documents: certificates are proven, and close ones are not; formulas by other means."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Moments of the likelihood ratio of correlated noise, compared with enumerations of all tuples of patterns."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

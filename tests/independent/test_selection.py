@@ -1,7 +1,5 @@
 """The best of a random number of runs: the bound of the independent checker is above an enumeration."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

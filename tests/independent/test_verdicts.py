@@ -1,7 +1,5 @@
 """Verdicts of the independent checker: true claims are proven, and no claim that was changed is."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

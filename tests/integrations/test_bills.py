@@ -1,7 +1,5 @@
 """Bills of materials are valid for the readers of their formats, and state the certificate."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -20,7 +18,7 @@ from spdx_python_model import v3_0_1 as model_of_spdx
 
 from pyaccount import __version__
 from pyaccount.integrations.cyclonedx import PREFIX, cyclonedx
-from pyaccount.integrations.described import DescribedModel
+from pyaccount.integrations.facts import DescribedModel
 from pyaccount.integrations.spdx import missing, spdx
 
 CERTIFICATE = RUNS["deterministic"]

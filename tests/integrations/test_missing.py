@@ -1,7 +1,5 @@
 """Without the package that a module is for, its import says how to install it."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

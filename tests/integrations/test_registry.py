@@ -1,7 +1,5 @@
 """The drafts for the registry of deployments fit its schema, once a person has filled in the rest."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

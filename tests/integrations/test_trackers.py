@@ -1,7 +1,5 @@
 """Certificates in trackers of experiments, with the real packages: MLflow's store of files, and Weights & Biases offline."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

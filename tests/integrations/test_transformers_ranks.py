@@ -1,7 +1,5 @@
 """Fine-tuning with transformers in two processes, as `torchrun` and `accelerate launch` start them, if it is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Ledgers in a file and on a server: tests that ask for `place` run on both."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

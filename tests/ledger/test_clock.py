@@ -1,7 +1,5 @@
 """Clocks that are wrong: what they stop, how that is mended, and that no time changes what is spent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

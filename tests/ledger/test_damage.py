@@ -1,7 +1,5 @@
 """Rows that somebody damaged: every command works, or says which ledger is damaged; `verify` says where."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -1,7 +1,5 @@
 """What may be reserved, begun, committed and released, and what is refused; on both databases."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

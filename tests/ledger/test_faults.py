@@ -1,7 +1,5 @@
 """Writers that die, get in each other's way, run out of disk, or find a ledger that somebody changed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -24,7 +22,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Ledger, LedgerStorageError
-from pyaccount.ledger import sqlite
+from pyaccount.ledger import database
 
 MUS = (0.05, 0.1, 0.2)
 DOCUMENTS = [gaussian(mu, f"m{mu}") for mu in MUS]
@@ -326,8 +324,8 @@ def test_a_writer_waits_for_another_one_and_gives_up(
 ) -> None:
     ledger = Ledger(tmp_path / "budgets.db")
     ledger.create(data_set())
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.1)
-    monkeypatch.setattr(sqlite, "SPELL", 0.05)
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
+    monkeypatch.setattr(database, "SPELL", 0.05)
     with contextlib.closing(sqlite3.connect(tmp_path / "budgets.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         snapshot.raised(ledger.add_block, "new")
@@ -363,7 +361,7 @@ def test_every_statement_waits_for_the_lock_of_another_process(
     place = tmp_path / "budgets.db"
     ledger = Ledger(place)
     ledger.create(data_set(privacy={"mu": 5}))
-    monkeypatch.setattr(sqlite, "SPELL", 0.01)
+    monkeypatch.setattr(database, "SPELL", 0.01)
     work = {
         "create": lambda: ledger.create(data_set("other")),
         "status": ledger.status,
@@ -383,10 +381,10 @@ def test_every_statement_waits_for_the_lock_of_another_process(
                 if len(found) == 3:
                     holder.communicate("\n")
 
-            monkeypatch.setattr(sqlite.time, "sleep", count)
+            monkeypatch.setattr(database.time, "sleep", count)
             work[command]()
             monkeypatch.undo()
-            monkeypatch.setattr(sqlite, "SPELL", 0.01)
+            monkeypatch.setattr(database, "SPELL", 0.01)
             assert len(found) >= 3, command
     assert ledger.verify().intact
 

@@ -1,7 +1,5 @@
 """The page on ledgers is run from top to bottom, and its outputs are compared; so are the platform's examples."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commits with the records of runs: what a record says, and what is credited for rounds that were not released."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount import Certificate, Ledger, TrainingRun
-from pyaccount.ledger.records import read_record
+from pyaccount.ledger.changing import read_record
 from pyaccount.training.record import Recorded
 
 

@@ -1,7 +1,5 @@
 """A page says everything that a certificate states, and its four forms say the same."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

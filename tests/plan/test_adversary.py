@@ -1,7 +1,5 @@
 """A small share of `benchmarks/adversary.py`: mechanisms of every kind, built on neighbouring data sets, refute nothing."""
 
-from __future__ import annotations
-
 import math
 import random
 import sys

@@ -1,7 +1,5 @@
 """Other releases beside a matrix: the encoder stacked of all of them, by enumeration of all patterns and by its Gram matrix."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A plan is data: the blank is its parameter, and it can be sent to another process."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 import re

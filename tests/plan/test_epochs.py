@@ -1,7 +1,5 @@
 """Epochs from the plan to the gate, and what is certified for shuffled epochs."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

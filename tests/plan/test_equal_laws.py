@@ -1,7 +1,5 @@
 """Samplers that draw the same batches at the ends of their parameters: equal laws, enumerated, have equal bounds."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts that bound privacy (loss, reversal, divergences and what bounds them) are those of the core's profiles, directed."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import math

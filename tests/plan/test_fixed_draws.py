@@ -1,7 +1,5 @@
 """Documents with batches of a fixed number of draws, and with Laplace noise: known numbers, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

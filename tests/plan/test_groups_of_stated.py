@@ -1,7 +1,5 @@
 """Groups of records of which a guarantee is stated: against linear programmes, chains of finite laws, and closed forms."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

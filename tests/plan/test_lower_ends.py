@@ -1,7 +1,5 @@
 """Lower ends of mechanisms whose bound is not attained: concrete data sets, by enumeration and quadrature over all rounds."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mechanisms in place of training runs: their guarantees against closed forms, exact enumerations and searches for violations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

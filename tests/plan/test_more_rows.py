@@ -1,7 +1,5 @@
 """Matrices from files with more rows than columns: only CᵀC matters for privacy, and the error is that of least squares."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path
@@ -17,7 +15,8 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.strategies.dense import MOST_ROWS, MatrixFileError, dense_error, load_dense
-from pyaccount.strategies.measure import Workload, dense_workload
+from pyaccount.strategies.measure import Workload
+from pyaccount.strategies.workload import dense_workload
 
 Array = NDArray[np.float64]
 N, ROWS, DELTA, SIGMA = 9, 15, 1e-5, 2.0

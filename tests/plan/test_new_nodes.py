@@ -1,7 +1,5 @@
 """A leaf and a combinator that exist only here are certified, verified, composed and filtered, once they are registered."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """A sampler is added by its two modules and their places in the lists: it is planned, certified, checked and verified as any."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

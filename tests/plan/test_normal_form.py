@@ -1,7 +1,5 @@
 """The normal form of a document: one string, which the independent checker's grammar takes, and none where there is no form."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

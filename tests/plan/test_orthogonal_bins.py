@@ -1,7 +1,5 @@
 """Balls in bins whose modes move no coordinate in common: when that is so, and certificates against independent values."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from pathlib import Path

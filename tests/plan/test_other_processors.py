@@ -1,7 +1,5 @@
 """A matrix is the same on every processor: what samples are drawn of follows from the document, to the last bit."""
 
-from __future__ import annotations
-
 import functools
 import json
 import platform

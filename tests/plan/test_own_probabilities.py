@@ -1,7 +1,5 @@
 """Records with different probabilities: exact enumerations of data sets against the bound, and what it does not cover."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

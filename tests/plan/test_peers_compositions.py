@@ -1,7 +1,5 @@
 """A small share of `benchmarks/random_compositions.py`: never looser than dp_accounting."""
 
-from __future__ import annotations
-
 import pytest
 from random_compositions import SAME, TOLERANCE, compared, drawn
 

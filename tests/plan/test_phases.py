@@ -1,7 +1,5 @@
 """Cyclic Poisson sampling with a random secret phase: enumeration, identities with its neighbours, and documents."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which theorem a document gets, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random allocation and balls in bins without a matrix: documents, and certificates against independent values."""
 
-from __future__ import annotations
-
 import math
 from functools import cache, lru_cache
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Batches that are seldom truncated: the bounds against enumerated runs, how seldom that is, and when the theorem is chosen."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

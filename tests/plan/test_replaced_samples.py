@@ -1,7 +1,5 @@
 """Samples in which a drawn record is replaced: against enumerations of small data sets with fractions, and closed forms."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Rounds that differ by a schedule: their composition is that of the phases they stand for, and of closed forms."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from pathlib import Path

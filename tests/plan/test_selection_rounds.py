@@ -1,7 +1,5 @@
 """Private selection as rounds: what is built, and its lower end."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

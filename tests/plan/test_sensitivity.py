@@ -3,8 +3,6 @@
 The truth is an enumeration of all sets of rounds, or counted on a tree; ε follows by the Gaussian mechanism's closed form.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several draws in one round: a record is drawn Bin(m, p) times, and noise is added once."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

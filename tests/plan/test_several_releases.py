@@ -1,7 +1,5 @@
 """Several Gaussian releases of one batch: all of them together are one with the effective multiplier."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

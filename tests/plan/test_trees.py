@@ -1,7 +1,5 @@
 """Documents with a tree: the guarantee by enumeration of all patterns, what is refused, and the first rounds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

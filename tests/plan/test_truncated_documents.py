@@ -1,7 +1,5 @@
 """Truncated batches from document to certificate: rounds that compose, refusals, what a certificate says."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """Users with several records each under b-min-sep sampling: enumeration, identities, the bound with shared records."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

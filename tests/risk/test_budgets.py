@@ -1,7 +1,5 @@
 """Measures of risk from points of a profile: enclosed, against exact trade-off functions of finite and of Gaussian pairs."""
 
-from __future__ import annotations
-
 import math
 import random
 from statistics import NormalDist

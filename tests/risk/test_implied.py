@@ -1,7 +1,5 @@
 """What points of a profile imply elsewhere: never below the truth, and as sharp as convexity in e^ε allows."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath as mp

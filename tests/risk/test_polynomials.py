@@ -1,7 +1,5 @@
 """Polynomials that bound δ(ε) by several moments: what is proven of them."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """Certifying under asyncio: many at once, one cancelled and the others not."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Comparisons go on: what fails has a row that says why, and finished certificates stand beside documents as they are."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

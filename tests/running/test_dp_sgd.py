@@ -1,7 +1,5 @@
 """The common questions in one call: the same certificate as that of the document, and messages that name arguments."""
 
-from __future__ import annotations
-
 import pytest
 from plain_documents import doc
 

@@ -1,7 +1,5 @@
 """The run store: what was finished is not computed twice, and no certificate is another one for it."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

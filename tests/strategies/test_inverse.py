@@ -1,7 +1,5 @@
 """Matrices with banded inverses and buffered linear Toeplitz matrices: identities, optimality, and bad input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]

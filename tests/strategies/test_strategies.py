@@ -1,7 +1,5 @@
 """Strategy matrices: the published errors met, the optimum an optimum, every bad file refused with its reason."""
 
-from __future__ import annotations
-
 import io
 import os
 from fractions import Fraction

@@ -5,8 +5,6 @@ from all completed nodes is the minimiser of least squares, solved for every rou
 the blocks of the binary digits of the rounds so far.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -4,8 +4,6 @@ Every record is a canary with a coordinate of its own. If its coin says so, it c
 whenever it is drawn. Records and coordinates are independent, so each canary is as good as one in a run of its own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

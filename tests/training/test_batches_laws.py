@@ -1,7 +1,5 @@
 """Compares the joint law of all batches of small runs with an enumeration, for every sampler; errors would be detected."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from plain_documents import doc
 from pyaccount import load
 from pyaccount.plan.samplers import PLANS
 from pyaccount.training.batches import SAMPLERS, Batches, batches_of
-from pyaccount.training.batches.attribution import attributed
+from pyaccount.training.batches.base import attributed
 from pyaccount.training.key import RunKey
 
 #: The number of runs that are drawn for each sampler, each with a key of its own.

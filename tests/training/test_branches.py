@@ -4,8 +4,6 @@ The likelihood ratios of small runs are integrated on a grid. The rows before th
 with the same participations and independent noise (docs/noise.md).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """A training run refuses documents with phases that are no training, and says what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

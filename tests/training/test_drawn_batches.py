@@ -1,7 +1,5 @@
 """Batches of ten thousand records, in any order and on any number of ranks, and the errors for bad input."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections import Counter

@@ -1,7 +1,5 @@
 """The training examples, shortened, run and learn something."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from typing import Any

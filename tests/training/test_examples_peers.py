@@ -1,7 +1,5 @@
 """Runs the examples with other libraries, if these are installed, as their page says, each in a process of its own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

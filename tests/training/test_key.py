@@ -1,7 +1,5 @@
 """The secret key of a run: where it is stored, who may read it, and that nothing shows it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

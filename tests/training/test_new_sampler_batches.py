@@ -1,7 +1,5 @@
 """A sampler that is added by its modules goes all the way: its certificate is a page, and its run draws batches of its law."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The noise is normal far into the tails, and correlated by C⁻¹. Keys are fixed, and each test also detects a planted error."""
 
-from __future__ import annotations
-
 import os
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The drawn rows are those of C⁻¹Z, for every kind of matrix, with the coefficients that the certificate is about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

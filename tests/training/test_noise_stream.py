@@ -1,7 +1,5 @@
 """Streams of noise: parts, states, seeking, and errors."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Only certified runs are opened: documents are certified when a run begins, or the record says that they were not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

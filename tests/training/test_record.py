@@ -1,7 +1,5 @@
 """The record: its chain of hashes shows whether lines were changed, lost or moved."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A folder that is put back to an earlier state, in seven ways, is refused if that shows, and no noise is drawn twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A run as accounted: what it releases, what it counts, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

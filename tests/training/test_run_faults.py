@@ -1,7 +1,5 @@
 """Despite interruptions, threads, ranks and files that change at a bad moment, no noise has two sums, and no round two noises."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The folder of a run: its key and its record belong to one run, even after crashes, forks and copies."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

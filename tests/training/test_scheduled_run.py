@@ -1,7 +1,5 @@
 """Runs with schedules: each round has its own noise and its own rate, in the law, in the record and in the guarantee."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

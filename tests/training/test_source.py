@@ -1,7 +1,5 @@
 """Noise that is not drawn from the run's key: the run continues only if the same numbers come out, and the record names it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

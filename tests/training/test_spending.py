@@ -1,7 +1,5 @@
 """Runs that are entered in a ledger: reserved on opening, begun at the first release, committed with their record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sums that no batch can have are refused by a public bound, which does not depend on the draws, and nothing is counted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

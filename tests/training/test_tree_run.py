@@ -1,7 +1,5 @@
 """Runs with a tree: what they release has the noise of the estimates of running sums. Encoders with more rows are refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -13,11 +13,10 @@ from typing import Annotated
 from pyaccount.document.samplers.b_min_sep import BMinSep, UserBMinSep
 from pyaccount.document.samplers.balls_in_bins import BallsInBins
 from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
-from pyaccount.document.samplers.cyclic_poisson import CyclicPoisson
 from pyaccount.document.samplers.deterministic import Deterministic
 from pyaccount.document.samplers.fixed_draws import FixedSize, WithReplacement
 from pyaccount.document.samplers.must import MustOW, MustWO, MustWW
-from pyaccount.document.samplers.poisson import Poisson
+from pyaccount.document.samplers.poisson import CyclicPoisson, Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.reading.kinds import Kinds, word_of
 from pyaccount.reading.unknown_kinds import SAMPLERS as REFUSED

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pyaccount.document.stated import StatedBody
 
+Start = Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")]
+_START = "Whether the sampler is in its stationary state in the first round (warm), or every record is available then (cold)."
+
 
 class BMinSep(SpacedByRate):
     """b-min-sep sampling: an available record joins a round with the sampling probability p. After it took part, it is
@@ -40,11 +43,7 @@ class BMinSep(SpacedByRate):
         description="The minimum distance b between two participations of a record, in rounds. Default: the number "
         f"of bands of the matrix.{CHOSEN}",
     )
-    start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
-        default="warm",
-        description="Whether the sampler is in its stationary state in the first round (warm), or every record is "
-        "available then (cold).",
-    )
+    start: Start = Field(default="warm", description=_START)
 
     def spacing_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report also a missing separation if the matrix is not banded, since then there is no default."""
@@ -129,11 +128,7 @@ class UserBMinSep(Spaced):
         description="The minimum distance b between two participations of a user's records, in rounds. Default: the "
         f"number of bands of the matrix.{CHOSEN}",
     )
-    start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
-        default="warm",
-        description="Whether the sampler is in its stationary state in the first round (warm), or every record is "
-        "available then (cold).",
-    )
+    start: Start = Field(default="warm", description=_START)
     waits_after: Annotated[Literal["draw", "participation"], Choice(("draw", "participation"))] = Field(
         default="draw",
         description="What makes the records of a user wait: that one of them was drawn (draw), or that one of them "

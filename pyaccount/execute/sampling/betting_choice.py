@@ -40,7 +40,7 @@ from pyaccount.execute.sampling.proposals import (
     with_parameters,
 )
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.plan.log_sobolev import added_bound
+from pyaccount.plan.sampled import added_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question, finite
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import reversed_rounds
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from pyaccount import _core
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.plan.recipe import Recipe
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.profiles.base import Recipe
 
 SHARD: int = _core.SHARD_SIZE
 #: Shards in a wave, after which the wealth is checked: usually, and for samples of a power of the likelihood ratio, of

@@ -16,7 +16,7 @@ from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.matrices import full_column, not_toeplitz, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan, workload_of
 from pyaccount.plan.matrices.built import Strategy
-from pyaccount.plan.recipe import Recipe
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core

@@ -126,7 +126,7 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
 
 
 class OnLatticePlan(MechanismPlan[Mechanism]):
-    """What discrete noises share: refusals of groups whose change has too many steps, or whose scale is out of range."""
+    """What discrete noises share: their words, and refusals of changes with too many steps and of scales out of range."""
 
     def lattice_refusals(self, steps: int, field: str, in_steps: tuple[float, tuple[float, float]]) -> list[Problem]:
         """Return the problems; `in_steps` is the scale in steps, and the range in which it is implemented."""
@@ -153,6 +153,24 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
             problems.append(self.asked.problem("no-valid-bound", self.node.at("mechanism", field), message))
         return problems
 
+    def lattice_words(
+        self, mechanism: DiscreteLaplace | DiscreteGaussian, theorem: str, source: str, noise: tuple[str, ...]
+    ) -> MechanismWords:
+        """Return the words of a theorem that is attained; `noise` is its name, and its size in steps and in its unit."""
+        name, in_steps, size = noise
+        multiples = "integers" if mechanism.step == 1.0 else "multiples of a step"
+        return MechanismWords(
+            f"{multiples} with {name}",
+            theorem,
+            f"{source}; attained",
+            f"{name} {in_steps} at {mechanism.shift()} and at 0, in steps",
+            (
+                _changes(mechanism.sensitivity, mechanism.moved),
+                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
+                _drawn(f"{name} {size}", "exactly, not by rounding"),
+            ),
+        )
+
 
 class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
     """Discrete Laplace noise against its shift by a whole number of steps; d + 1 losses (d − 2j)/b."""
@@ -166,18 +184,11 @@ class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
         """Return the theorem of the geometric mechanism."""
         scale = mechanism.scale
         b = "b" if scale == "solve" else shortest(mechanism.in_steps(scale))
-        return MechanismWords(
-            "integers with discrete Laplace noise"
-            if mechanism.step == 1.0
-            else "multiples of a step with discrete Laplace noise",
+        return self.lattice_words(
+            mechanism,
             "the geometric mechanism",
-            "Ghosh, Roughgarden & Sundararajan 2009; attained",
-            f"discrete Laplace noise of scale {b} at {mechanism.shift()} and at 0, in steps",
-            (
-                _changes(mechanism.sensitivity, mechanism.moved),
-                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
-                _drawn(f"discrete Laplace noise of scale {_size(scale, 'b')}", "exactly, not by rounding"),
-            ),
+            "Ghosh, Roughgarden & Sundararajan 2009",
+            ("discrete Laplace noise", f"of scale {b}", f"of scale {_size(scale, 'b')}"),
         )
 
     def own_refusals(self, mechanism: DiscreteLaplace) -> list[Problem]:
@@ -197,19 +208,12 @@ class DiscreteGaussianPlan(OnLatticePlan[DiscreteGaussian]):
 
     def described(self, mechanism: DiscreteGaussian) -> MechanismWords:
         """Return the theorem of the discrete Gaussian mechanism."""
-        sigma = shortest(mechanism.in_steps(mechanism.sigma))
-        return MechanismWords(
-            "integers with discrete Gaussian noise"
-            if mechanism.step == 1.0
-            else "multiples of a step with discrete Gaussian noise",
+        size = (f"of parameter {shortest(sigma)}" for sigma in (mechanism.in_steps(mechanism.sigma), mechanism.sigma))
+        return self.lattice_words(
+            mechanism,
             "the discrete Gaussian mechanism",
-            "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010); attained",
-            f"discrete Gaussian noise of parameter {sigma} at {mechanism.shift()} and at 0, in steps",
-            (
-                _changes(mechanism.sensitivity, mechanism.moved),
-                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
-                _drawn(f"discrete Gaussian noise of parameter {shortest(mechanism.sigma)}", "exactly, not by rounding"),
-            ),
+            "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010)",
+            ("discrete Gaussian noise", *size),
         )
 
     def own_refusals(self, mechanism: DiscreteGaussian) -> list[Problem]:

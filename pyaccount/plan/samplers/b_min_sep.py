@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep, UserBMinSep
 from pyaccount.plan.matrices import strategy
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.samplers import poisson, shared_records
 from pyaccount.plan.samplers.renewal import START, Renewal
 from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,13 +17,13 @@ from pyaccount.document.samplers import BallsInBins
 from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, is_narrow
 from pyaccount.plan.samplers.base import Differentiable, InPlace, Worst, each_round
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.plan.theorem import Theorem
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction

@@ -30,7 +30,6 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Differentiable, InPlace, Worst, each_round, public_participation
@@ -38,6 +37,7 @@ from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, ProfileKind, Rounds
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction

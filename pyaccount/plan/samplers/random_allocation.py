@@ -21,13 +21,13 @@ from pyaccount.plan.common import (
     number,
     value_or_symbol,
 )
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
 from pyaccount.plan.samplers.base import InPlace, SamplerPlan, Worst
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Differentiable, Sampler, Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.profiles.base import Recipe
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_plan
-from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import InPlace, Sampler, SamplerPlan
 from pyaccount.plan.theorem import Reduction, Theorem
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.scheduled import schedule_refusals
 from pyaccount.training.batches import b_min_sep, fresh, in_turn
-from pyaccount.training.batches.attribution import attributed
-from pyaccount.training.batches.base import Batch, Batches, Drawing, Repeated, refuse_own_probabilities
+from pyaccount.training.batches.base import Batch, Batches, Drawing, Repeated, attributed, refuse_own_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.plan.protection import RunCase
-    from pyaccount.training.batches.attribution import Attributed
+    from pyaccount.training.batches.base import Attributed
     from pyaccount.training.key import RunKey
 
 __all__ = ["SAMPLERS", "Batch", "Batches", "batches_of"]
