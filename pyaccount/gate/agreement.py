@@ -123,7 +123,7 @@ def _records(above: FieldPlace, stated: Record, fresh: Record, terms: Terms) -> 
         place = FieldPlace((*above.path, name), role, mark.unit, at)
         one, other = getattr(stated, name), getattr(fresh, name)
         if mark.part in terms.missing:
-            other = [] if isinstance(other, list) else None
+            other = [] if isinstance(one, list) else None
         if role in (Role.UPPER, Role.LOWER) and point is not None and at != getattr(fresh, point) and not terms.exact:
             # Bounds of a point are compared directly only with those at the same ε.
             yield Difference(path_text(place.path), one, None, *_judged(place, one, None, terms))

@@ -114,11 +114,11 @@ def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -
     one = sampler(11)
     proposal = plain_proposal(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
     points = [draw(one, mechanism, direction, proposal, epsilon, 1).point(one, epsilon, q) for _ in range(runs)]
-    assert sum(point.upper < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
-    assert sum(point.lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
-    assert all(0.0 <= point.lower <= point.upper <= 1.0 for point in points)
+    assert sum(point.delta < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
+    assert sum(point.delta_lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
+    assert all(0.0 <= point.delta_lower <= point.delta <= 1.0 for point in points)
     # The bounds are not trivial.
-    assert np.median([point.upper for point in points]) < 2.0 * truth
+    assert np.median([point.delta for point in points]) < 2.0 * truth
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
@@ -307,8 +307,8 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     estimates = stated_estimates(session.estimator, mechanism, "remove", epsilons, (64, 64))
     for epsilon, estimate in zip(epsilons, estimates, strict=True):
         point, truth = curve.point(epsilon), exact_profile.delta(epsilon=epsilon)
-        assert point.lower <= truth.upper
-        assert truth.lower <= point.upper
+        assert point.delta_lower <= truth.upper
+        assert truth.lower <= point.delta
         # Removing a record is the larger direction here.
         assert abs(estimate.value - truth.upper) < 6 * estimate.standard_error + 2e-3 * truth.upper
     for delta in (1e-2, 1e-3):
