@@ -356,8 +356,8 @@ def compare(
     from pyaccount.certificate.comparison import comparison_text
     from pyaccount.certificate.reading import LARGEST_FILE
     from pyaccount.errors import CertificateError, DocumentError
-    from pyaccount.running.compare import comparable
-    from pyaccount.running.compare import compare as compute
+    from pyaccount.running.plan import comparable
+    from pyaccount.running.plan import compare as compute
 
     check_output(output, files_of(*documents), form, only="json")
     check_plot(plot, output, files_of(*documents))

@@ -15,7 +15,7 @@ import numpy as np
 from pyaccount.document.ranges import SCHEDULED
 from pyaccount.errors import quoted
 from pyaccount.files import InsideFile, lines_of, opened
-from pyaccount.strategies.npy import NpyError, header_of, mapped
+from pyaccount.strategies.dense import NpyError, header_of, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,25 +10,23 @@ better than by their composition, is stated in the module of these classes. Nobo
 The room knows no document and no sampler.
 """
 
-from pyaccount.profiles.additive import (
+from pyaccount.profiles.base import Graded, ProfileKind, Rounds, counted
+from pyaccount.profiles.mechanisms import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
-    GaussianProfile,
-    LaplaceProfile,
-    MixtureProfile,
-    merged,
-    multiplier_of,
-)
-from pyaccount.profiles.base import Graded, ProfileKind, Rounds, counted
-from pyaccount.profiles.stated import (
     ExponentialProfile,
     ExponentialRunsProfile,
     FiniteProfile,
+    GaussianProfile,
     GuaranteesProfile,
+    LaplaceProfile,
+    MixtureProfile,
     RenyiProfile,
     ZcdpProfile,
     added,
     in_blocks,
+    merged,
+    multiplier_of,
 )
 from pyaccount.profiles.training import (
     AllocationProfile,

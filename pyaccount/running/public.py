@@ -348,8 +348,8 @@ def compare(
     """
     from pyaccount.execute.progress import reported
     from pyaccount.reading.overrides import listed_overrides
-    from pyaccount.running.compare import comparable
-    from pyaccount.running.compare import compare as compute
+    from pyaccount.running.plan import comparable
+    from pyaccount.running.plan import compare as compute
 
     if isinstance(sources, str | bytes | os.PathLike | Mapping) or not isinstance(sources, Iterable):
         raise TypeError(f"sources is a list of documents, not one {type(sources).__name__}: compare([document, …])")

@@ -1,16 +1,18 @@
-"""Dense strategies: read from a file, checked entry by entry, and measured."""
+"""Dense strategies: read from a file, checked entry by entry, and measured.
+
+Arrays of numbers are read from open .npy files, of which the header may be hostile.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import linalg  # type: ignore[import-untyped]
 
 from pyaccount.files import InsideFile, lines_of, opened
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
-from pyaccount.strategies.npy import NpyError, header_of, mapped
 from pyaccount.strategies.toeplitz import in_range
 from pyaccount.strategies.workload import dense_workload
 
@@ -22,14 +24,57 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+
+class NpyError(ValueError):
+    """The file is not a .npy file of numbers. The message repeats nothing of the file."""
+
+
+class Header(NamedTuple):
+    """What the header of a .npy file says."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    kind: np.dtype[np.generic]
+
+
+def header_of(file: BinaryIO) -> Header:
+    """Read the header, and leave the file at its entries. Raises `NpyError`, also if they are not real numbers."""
+    try:
+        version = np.lib.format.read_magic(file)
+        # Version 3.0 exists only for structured types with names beyond Latin-1, which are not numbers.
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        header = Header(*readers[version](file))
+    except Exception:
+        # NumPy evaluates the header as a literal of Python, and lets pass what its parser raises; its messages repeat the text.
+        raise NpyError("not a .npy file of numbers") from None
+    # Booleans, complex numbers, dates, text and objects are not real numbers.
+    if header.kind.kind not in "iuf":
+        raise NpyError(f"real numbers are expected, but their type is {header.kind.name}")
+    return header
+
+
+def mapped(file: BinaryIO, header: Header) -> NDArray[np.generic]:
+    """Return the entries, without reading them. Raises `NpyError` if the file has fewer than the header says."""
+    order = "F" if header.fortran else "C"
+    try:
+        return np.memmap(file, dtype=header.kind, mode="r", offset=file.tell(), shape=header.shape, order=order)  # type: ignore[call-overload, no-any-return]
+    except (ValueError, OverflowError, OSError):
+        raise NpyError(
+            f"the header promises {header.shape} entries of type {header.kind}, which are not there"
+        ) from None
+
+
 LARGEST = 4096
+
 """The most columns a dense strategy may have, and the most rows if it is square: 128 MB as doubles, and a second or two
 for its error."""
 
 MOST_ROWS = 2 * LARGEST
+
 """The most rows a dense strategy with more rows than columns may have: a binary tree over `LARGEST` rounds has fewer."""
 
 LARGEST_TEXT = 512 * 2**20
+
 """The most bytes a text file may have: LARGEST² entries at 32 characters each."""
 
 

@@ -18,8 +18,7 @@ from pyaccount.document.sweeps import load_grid
 from pyaccount.errors import DomainError, PyaccountError, StoreError
 from pyaccount.execute.progress import reported
 from pyaccount.files import write_atomically
-from pyaccount.running.compare import why
-from pyaccount.running.plan import Plan, compile_document
+from pyaccount.running.plan import Plan, compile_document, why
 from pyaccount.sweeping.records import FailedCell, SweptRecord
 from pyaccount.sweeping.table import Sweep
 

@@ -13,13 +13,12 @@ from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.scheduled_rounds import at_round
-from pyaccount.training.assumptions import held
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.drawing import FROM_KEY
 from pyaccount.training.facts import ALSO, matrix_hash, noise_multipliers_of, schedules_of
 from pyaccount.training.folder import SIZES
 from pyaccount.training.record import STREAMS, Recorded, contains
-from pyaccount.training.reporting import RecordVerdict
+from pyaccount.training.reporting import RecordVerdict, held
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:

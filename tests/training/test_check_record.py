@@ -21,9 +21,9 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load_any
 from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
-from pyaccount.training.assumptions import BEGINNINGS, held
 from pyaccount.training.check_record import hold_record
 from pyaccount.training.record import hash_of
+from pyaccount.training.reporting import BEGINNINGS, held
 from pyaccount.training.writing import RecordWriter
 
 BASE: dict[str, Any] = doc(
