@@ -160,7 +160,7 @@ class Strategy:
 
         With other releases beside, `each_round` is added to ‖m_t‖² for each round of bin t.
 
-        The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `modes` states is below `slack`
+        The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `sensitivity` states is below `slack`
         by more than four further roundings; sums of ones are exact.
         """
         if self.coefficients is not None:
