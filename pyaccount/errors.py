@@ -361,15 +361,7 @@ class StoreError(PyaccountError):
     slug = "store"
 
 
-class _LocatedError(PyaccountError):
-    """An error with places: `problems` says for each what is wrong there."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
-
-
-class LedgerError(_LocatedError, ValueError):
+class LedgerError(PyaccountError, ValueError):
     """A ledger does not allow what was asked for, and nothing was written. `problems` have the ledger as their file, and the
     data set, block or entry as their path.
     """
@@ -377,14 +369,22 @@ class LedgerError(_LocatedError, ValueError):
     exit_code = 2
     slug = "ledger"
 
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-class BudgetError(_LocatedError):
+
+class BudgetError(PyaccountError):
     """The budget of a data set does not admit an entry, and nothing was written. `problems` state what is left for each block,
     and what would fit.
     """
 
     exit_code = 1
     slug = "budget"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class LedgerStorageError(PyaccountError):
@@ -394,25 +394,37 @@ class LedgerStorageError(PyaccountError):
     slug = "ledger-storage"
 
 
-class TableError(_LocatedError, ValueError):
+class TableError(PyaccountError, ValueError):
     """A table cannot be read, or one of its rows is wrong. `problems` have the file and line; their path is the column."""
 
     exit_code = 2
     slug = "table"
 
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-class CardError(_LocatedError, ValueError):
+
+class CardError(PyaccountError, ValueError):
     """A model card cannot be read, or cannot be edited without changing other parts of it. `problems` have the file and line."""
 
     exit_code = 2
     slug = "model-card"
 
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-class CardMismatchError(_LocatedError, ValueError):
+
+class CardMismatchError(PyaccountError, ValueError):
     """A model card states something else than its certificate. `problems` contains every difference, with its line."""
 
     exit_code = 1
     slug = "card-mismatch"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class MissingExtraError(PyaccountError):
