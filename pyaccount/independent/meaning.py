@@ -15,18 +15,7 @@ from . import columns, draws
 from .combinators import BestRound, SampledRound
 from .composition import RoundCounts, together
 from .form import FormPart, parts_of, refused
-from .laws import (
-    Allocation,
-    Displaced,
-    FiniteRound,
-    GaussianRound,
-    LaplaceRound,
-    MixtureRound,
-    RangeRound,
-    Renyi,
-    Round,
-    guarantees,
-)
+from .laws import Allocation, Displaced, Finite, Gaussian, Guarantees, Laplace, Mixture, Ranges, Renyi, Round
 from .moments import Correlated, Renewals, SecretRound, columns_of
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
@@ -81,8 +70,11 @@ class FormRounds:
 
     def _of_runs(self, node: FormPart, rounds: RoundCounts) -> Round:
         if node["kind"] == "best":
-            law = {key: Fraction(value) for key, value in node["runs"].items() if key != "kind"}
-            return BestRound(rounds, self.small, node["runs"]["kind"], law)
+            runs = dict(node["runs"])
+            kind = runs.pop("kind")
+            if kind not in ("geometric", "poisson", "binomial"):
+                raise refused(f"the best of a {kind} number of runs")
+            return BestRound(rounds, self.small, kind, {key: Fraction(value) for key, value in runs.items()})
         if self.group != 1:
             raise refused("groups with a run on a sample")
         kinds = {part["kind"] for part in parts_of(node["of"])}
@@ -93,8 +85,8 @@ class FormRounds:
             raise refused("runs that show which records of a sample were drawn")
         if self.replaced and not isinstance(node["probability"], Fraction):
             raise refused("records with different probabilities that are replaced")
-        if alone and len(rounds) == 1 and isinstance(rounds[0][0], GaussianRound):
-            return MixtureRound({1: q}, rounds[0][0].square)
+        if alone and len(rounds) == 1 and isinstance(rounds[0][0], Gaussian):
+            return Mixture({1: q}, rounds[0][0].square)
         return SampledRound(rounds, self.small, q, alone=alone)
 
     def _leaf(self, node: FormPart) -> Iterator[tuple[Round, int]]:
@@ -114,13 +106,13 @@ class FormRounds:
         """Return one round; several releases of a batch are one, Σ 1/σ² in squared units of their noise."""
         kind = sampler["kind"]
         if kind == "all":
-            return GaussianRound(self.moves**2 * square)
+            return Gaussian(self.moves**2 * square)
         if kind == "poisson":
             # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
             if sampler["draws"] * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
             law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
-            return MixtureRound(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
+            return Mixture(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
         if kind == "truncated-poisson":
             if not self.zeroed or self.group != 1:
                 raise refused("truncated batches but of one zeroed-out record")
@@ -133,27 +125,20 @@ class FormRounds:
         added, once = self.adjacency == "add-remove", kind == "fixed-size"
         if size > 50_000 or size > records or subset > records or (added and size > records - self.group):
             raise refused("batches of more than 50,000 records, or that the data set cannot fill")
-        lost = Fraction(0)
+        lost, two = Fraction(0), kind in ("must-ow", "must-ww")
+        if kind == "must-ww" or (kind == "must-wo" and size > subset) or (two and self.group != 1):
+            raise refused(f"the sampler {kind} of groups, or with such a subset")
         if once:
             law = draws.hypergeometric(records, size, self.group)
-        elif kind in ("with-replacement", "must-wo"):
-            if kind == "must-wo" and size > subset:
-                raise refused("batches that are larger than the subset")
-            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
-        elif self.group != 1:
-            raise refused("groups with this sampler")
-        elif kind == "must-ow":
-            law, lost = draws.mixed(
-                {1: Fraction(subset, records)}, lambda _: draws.binomial(size, Fraction(1, subset), self.least)
-            )
+        elif two:
+            # The record is in the first stage with probability b/N, and is then drawn as one of b.
+            law, lost = draws.binomial(size, Fraction(1, subset), self.least)
+            law = {j: weight * subset / records for j, weight in law.items()}
         else:
-            first, more = draws.binomial(subset, Fraction(1, records), self.least)
-            law, lost = draws.mixed(first, lambda i: draws.binomial(size, Fraction(i, subset), self.least))
-            lost += more
-        two = kind in ("must-ow", "must-ww")
+            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
-            return MixtureRound(law, 4 * square, None, lost)
+            return Mixture(law, 4 * square, None, lost)
         return Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
 
     def _run(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
@@ -169,8 +154,6 @@ class FormRounds:
             run = self._spaced(matrix, rounds, sampler, main, also)
             run.sampled = node if "entries" not in matrix else None
             yield run, 1
-        elif kind == "truncated-spaced" and self.plain and self.zeroed:
-            yield self._spaced(matrix, rounds, sampler, main, also), 1
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
         elif kind == "allocation" and self.plain and plain and sampler["participations"] == 1:
@@ -191,7 +174,7 @@ class FormRounds:
         else:
             raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
 
-    def _public(self, node: FormPart, apart: int, most: int) -> GaussianRound:
+    def _public(self, node: FormPart, apart: int, most: int) -> Gaussian:
         """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over patterns (arXiv:2306.08153, Section 3)."""
         matrix, rounds, (main, *further) = node["matrix"], node["rounds"], (1 / sigma**2 for sigma in node["noise"])
         times = min(most, -(-rounds // apart))
@@ -200,7 +183,7 @@ class FormRounds:
         else:
             entries, norm = columns.column(matrix, rounds)
             moved = columns.largest(entries, rounds, apart, most) / norm
-        return GaussianRound(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
+        return Gaussian(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
 
     def _cyclic(
         self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction
@@ -210,27 +193,23 @@ class FormRounds:
         They are orthogonal, so that they compose; the last one may be cut off (Choquette-Choo et al. 2023, arXiv:2306.08153,
         Theorem 4).
         """
-        entries, norm = columns.column(matrix, rounds) if matrix["kind"] not in columns.SERIES else ([], Fraction(1))
+        entries, norm = columns.column(matrix, rounds)
         parts, p = sampler["parts"], chance(sampler["probability"])
-        if not entries or len(entries) > parts:
+        if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
         turns = -(-rounds // parts)
         for count, rows in ((turns - 1, parts), (1, rounds - (turns - 1) * parts)):
             square = main * sum((each**2 for each in entries[:rows]), Fraction(0)) / norm + also
             if count:
-                yield MixtureRound({1: p}, square, {-1: p} if self.replaced else None), count
+                yield Mixture({1: p}, square, {-1: p} if self.replaced else None), count
 
     def _spaced(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Correlated:
         """Return a run of b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338)."""
         p, b = sampler["probability"], sampler["separation"]
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
-        law, truncated = Renewals(rounds, b, p, sampler["start"] == "warm"), Fraction(0)
-        if "size" in sampler:
-            truncated = draws.seldom(
-                rounds, sampler["records"] - 1, p / (1 + (b - 1) * p) if law.warm else p, sampler["size"]
-            )
-        return Correlated(law, columns_of(matrix, rounds, main, b, also), truncated)
+        law = Renewals(rounds, b, p, sampler["start"] == "warm")
+        return Correlated(law, columns_of(matrix, rounds, main, b, also))
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""
@@ -251,22 +230,21 @@ class FormRounds:
         """Return what bounds one run of a mechanism (one of its numbers, if several are moved)."""
         k, size = self.group, node.get("sensitivity", Fraction(0))
         if kind in ("gaussian", "gdp"):
-            return GaussianRound((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
+            return Gaussian((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
         if kind in ("laplace", "noisy-max"):
             # Noise of a hazard rate of at most 1 moves along a path that Laplace noise bounds (docs/mechanisms.md).
-            return LaplaceRound(k * size / node["scale"]) if size else LaplaceRound(k * node["epsilon"], attained=False)
+            return Laplace(k * size / node["scale"]) if size else Laplace(k * node["epsilon"], attained=False)
         if kind in ("discrete-laplace", "discrete-gaussian"):
             steps = k * size / node["step"]
             if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
                 raise refused("groups that move several numbers, or a sensitivity that is no whole number of steps")
             laplace = kind == "discrete-laplace"
-            make, width = (draws.discrete_laplace, "scale") if laplace else (draws.discrete_gaussian, "sigma")
-            return make(node[width] / node["step"], int(steps))
+            return draws.discrete(node["scale" if laplace else "sigma"] / node["step"], int(steps), laplace=laplace)
         if kind == "randomized-response":
             return self._response(node["truth_probability"], node["values"], node)
         if kind == "mixture-of-gaussians" and self.plain:
             return _mixture(node["sensitivities"], node["probabilities"], node["sigma"])
-        return RangeRound(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
+        return Ranges(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
 
     def _response(self, p: Fraction, values: int, node: FormPart) -> Round:
         """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
@@ -275,26 +253,21 @@ class FormRounds:
             if self.group != 1 or self.adjacency == "add-remove":
                 raise refused("reports of groups, or of records that may be absent")
             if self.zeroed and uniform:
-                return FiniteRound([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
+                return Finite([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
         if uniform:
             raise refused("an empty record where none is set to zero, or answers for itself")
-        return FiniteRound([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+        return Finite([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
     def _stated(self, kind: str, node: FormPart) -> Round:
         """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
-        if kind not in ("zcdp", "guarantees", "renyi"):
-            raise refused(f"the mechanism {kind} for groups, or under replace-one")
+        if kind not in ("zcdp", "guarantees"):
+            raise refused(f"the mechanism {kind}, or for groups, or under replace-one")
         steps = self.group * node.get("steps", 1)
         if node.get("exception") or (steps != 1 and (kind != "zcdp" or node["xi"])):
             raise refused("stated guarantees of several steps, or with an exception")
         if kind == "zcdp":
             return Renyi(steps**2 * node["rho"], node["xi"])
-        if kind == "guarantees":
-            return guarantees(node["points"])
-        table = dict(node["points"])
-        if len(table) < len(node["points"]):
-            raise refused("orders that are given twice")
-        return Renyi(Fraction(0), Fraction(0), table)
+        return Guarantees(node["points"])
 
 
 def _shows_draws(node: FormPart) -> bool:
@@ -313,4 +286,4 @@ def _mixture(sizes: Sequence[Fraction], chances: Sequence[Fraction], sigma: Frac
     for size, each in zip(sizes, chances, strict=True):
         law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + each / total
     law.pop(0, None)
-    return MixtureRound(law, 1 / (sigma * unit) ** 2)
+    return Mixture(law, 1 / (sigma * unit) ** 2)
