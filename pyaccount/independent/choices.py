@@ -56,8 +56,7 @@ def order(rho: float, xi: float, loss: float) -> float:
     return low
 
 
-def points_apart(fall: float, loss: float, h: float, tilt: float, far: float, side: int) -> int:
+def points_apart(fall: float, loss: float, h: float, *, tilt: float, far: float) -> int:
     """Return after how many points the next node follows; beyond the loss `far` of interest the tilt grows no more."""
-    weight = math.log(max(1e-300, fall))
-    weight += -loss if side else tilt * min(loss, far) - max(0.0, loss - far)
+    weight = math.log(max(1e-300, fall)) + tilt * min(loss, far) - max(0.0, loss - far)
     return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.5 / h)))

@@ -38,7 +38,7 @@ def nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -
                 break
             found.append((k, min(value, found[-1][1])))
             fall = (found[-2][1] - found[-1][1]) / one / (steps * h)
-            steps = choices.points_apart(fall, k * h, h, tilt, far, side)
+            steps = choices.points_apart(fall, k * h, h, tilt=0.0 if side else tilt, far=0.0 if side else far)
         return found
 
     above = of_side(0)
@@ -120,5 +120,5 @@ def composed(parts: RoundCounts, grid: LossGrid, tilt: float, small: Fraction, f
         laws = connected(grid, nodes_of(part, grid, tilt, least, far))
         runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
         runs = runs * 2 if part.symmetric else runs
-        whole = [product(grid, a, b, spare // 100, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
+        whole = [product(grid, a, b, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
     return whole[0], whole[1]

@@ -132,9 +132,9 @@ def discrete(width: Fraction, shift: int, *, laplace: bool) -> Finite:
 
     *Laplace*: all x ≤ 0 have the loss k/width, all x ≥ k its negative. So k + 1 outcomes are enough, of the weights 1/(1 − r),
     r^x and r^k/(1 − r), and those in the reverse order. *Gaussian*: with x in −far..far, far ≥ 20·width; what is beyond is a
-    share of both laws below 2^−180, and counts as an infinite loss. Each weight has a relative error η < 2^−200, since exponentials
-    err by two units and their logarithms are above −bits/2, and 1 − r ≥ 2^−62. Then P ≤ (1 + 4η)P′ and Q ≥ (1 − 4η)Q′, and
-    αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
+    share of both laws below 2^−180, and counts as an infinite loss. Each weight has a relative error η < 2^−200, since
+    exponentials err by two units and their logarithms are above −bits/2, and 1 − r ≥ 2^−62. Then P ≤ (1 + 4η)P′ and
+    Q ≥ (1 − 4η)Q′, and     αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
     """
     far = shift if laplace else math.ceil(20 * width) + shift
     size = far / width if laplace else far**2 / (2 * width**2)

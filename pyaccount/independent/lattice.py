@@ -127,25 +127,26 @@ def coefficients(a: list[int], b: list[int], digits: int, *, up: bool = True) ->
     return [int(whole[i : i + kept]) + up for i in range(width * (count - 1), -1, -width)]
 
 
-def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int, step: int = 0) -> Law:
+def product(grid: LossGrid, a: Law, b: Law, spare: int, step: int = 0) -> Law:
     """Return a law above the composition of two.
 
-    Coefficients are rounded up. The largest losses become ∞ while their mass is at most `spare_top`, and the smallest move up to
-    the least that is kept while their mass is at most `spare_low`. Numbers that are multiples of a step add up like losses. Their
-    largest are cut down to the largest that is kept, while that takes at most `spare_top` off the mean, which `infinite` counts.
+    Coefficients are rounded up. The smallest losses move up to the least that is kept while their mass is at most `spare`, and
+    the largest become ∞ while theirs is at most a hundredth of it. Numbers that are multiples of a step add up like losses. Their
+    largest are cut down to the largest that is kept, while that takes at most `spare` off the mean, which `infinite` counts.
     """
     masses = coefficients(a.masses, b.masses, grid.digits)
     infinite = (
         a.infinite + b.infinite if step else -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
     )
     top, low, beyond, raised = len(masses), 0, 0, 0
+    most_low, most_top = (spare // 1000, spare) if step else (spare, spare // 100)
     while top > 1:
         # A cut moves all that is beyond by one step.
         cost = -(-(beyond + masses[top - 1]) * step >> grid.bits) if step else masses[top - 1]
-        if cost > spare_top:
+        if cost > most_top:
             break
-        top, beyond, spare_top, infinite = top - 1, beyond + masses[top - 1], spare_top - cost, infinite + cost
-    while low + 1 < top and raised + masses[low] <= spare_low:
+        top, beyond, most_top, infinite = top - 1, beyond + masses[top - 1], most_top - cost, infinite + cost
+    while low + 1 < top and raised + masses[low] <= most_low:
         raised += masses[low]
         low += 1
     masses = masses[low:top]
@@ -165,13 +166,9 @@ def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
 
 
 def power(grid: LossGrid, law: Law, count: int, spare: int, step: int = 0) -> Law:
-    """Return a law above `count` of them; of losses 100 times more mass may be moved at the lower end than at the upper one."""
-
-    def join(a: Law, b: Law, times: int) -> Law:
-        share = spare * times // (2 * count * count.bit_length())
-        return product(grid, a, b, share if step else share // 100, share // 1000 if step else share, step)
-
-    return repeated(law, count, join)
+    """Return a law above `count` of them."""
+    steps = 2 * count * count.bit_length()
+    return repeated(law, count, lambda a, b, times: product(grid, a, b, spare * times // steps, step))
 
 
 def delta(grid: LossGrid, law: Law, epsilon: int) -> int:

@@ -234,11 +234,11 @@ class Ranges(Round):
     """Runs whose losses are each in an interval of length r, and may depend on those before (Dong, Durfee & Rogers 2020).
 
     h_0(α) = (1 − α)₊ and, with p = (e^r − x)/(e^r − 1), h_n(α) = sup over 1 ≤ x ≤ e^r of p·h_(n−1)(α/x) + (1 − p)·
-    h_(n−1)(αe^r/x), on both sides. h_n is convex (a supremum of such functions), so it is below chords between α = e^(jg), g = r/parts, and so
-    may be h_(n−1) be replaced. With x = e^(ig)·z, 1 ≤ z ≤ e^g, both arguments are each in one cell, whose chords are c − u·e^g/z
-    and d − v·e^g/z. The sum is (K − A·z − B/z)/(e^r − 1), with A = e^(ig)(c − d) and B = e^g(e^r·u − v), not negative by
-    convexity, and at most (K − 2√(AB))/(e^r − 1). With 128 further bits, r ≤ 20 (checked) and g ≥ 2^−26 all rounding is far below
-    the two units that are added.
+    h_(n−1)(αe^r/x), on both sides. h_n is convex (a supremum of such functions), so it is below chords between α = e^(jg), g =
+    r/parts, and h_(n−1) may be replaced by them. With x = e^(ig)·z, 1 ≤ z ≤ e^g, both arguments are each in one cell, whose
+    chords are c − u·e^g/z and d − v·e^g/z. The sum is (K − A·z − B/z)/(e^r − 1), with A = e^(ig)(c − d) and B = e^g(e^r·u − v),
+    not negative by convexity, and at most (K − 2√(AB))/(e^r − 1). With 128 further bits, r ≤ 20 (checked) and g ≥ 2^−28 all
+    rounding is far below the two units that are added.
     """
 
     symmetric = True
@@ -443,7 +443,7 @@ class Allocation(Round):
         # Rounding S to multiples of h/√T adds about the variance that rounding losses to the lattice adds to them.
         step, spare = max(1, grid.loss(1) * math.isqrt(self.total)), int(self.small * 10**grid.digits * self.total / 8)
         runs = [power(grid, self._one(square, step, grid), count, spare, step) for square, count in self.shifts]
-        law = reduce(lambda a, b: product(grid, a, b, spare, spare // 1000, step), runs)
+        law = reduce(lambda a, b: product(grid, a, b, spare, step), runs)
         above = list(accumulate(reversed(law.masses), initial=0))[::-1]
         values = (mass * (law.low + i) for i, mass in reversed(list(enumerate(law.masses))))
         return above, list(accumulate(values, initial=0))[::-1], law.low, step, law.infinite

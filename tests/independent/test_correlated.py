@@ -87,11 +87,7 @@ def test_bounds_are_above_quadratures(seed: int) -> None:
     if toeplitz:
         listed[1] = listed[0]
     entries = [[Fraction(round(10 * each), 10) for each in column] for column in listed]
-    columns = (
-        equal(entries[0], 1 / sigma**2, b)
-        if toeplitz
-        else MovedColumns(entries, 1 / sigma**2, b, Fraction(0))
-    )
+    columns = equal(entries[0], 1 / sigma**2, b) if toeplitz else MovedColumns(entries, 1 / sigma**2, b, Fraction(0))
     run = Correlated(Renewals(2, b, p, warm=warm), columns)
     patterns = two_rounds(float(p), b, listed, float(sigma), warm=warm)
     for epsilon in (0.3, 2.0):

@@ -203,14 +203,17 @@ def test_a_sampled_gaussian_run_is_a_mixture() -> None:
 def test_masses_that_are_larger_make_a_larger_profile() -> None:
     grid = lattice.LossGrid(spacing_of(0.1), 20, 128)
     law = lattice.Law(-2, [10**19, 2 * 10**19, 3 * 10**19, 4 * 10**19], 0)
-    both = lattice.product(grid, law, law, 0, 0)
+    both = lattice.product(grid, law, law, 0)
     exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]
     assert [mass / 10**20 for mass in both.masses] == pytest.approx(exact, rel=1e-12)
     assert all(mass / 10**20 >= wanted - 1e-16 for mass, wanted in zip(both.masses, exact, strict=True))
-    cut = lattice.product(grid, law, law, 17 * 10**18, 2 * 10**18)
+    # Little mass at both ends: 0.01 at the lower one is raised, and 1e-8 and 2·0.6999·1e-4 at the upper one count as infinite.
+    ends = lattice.Law(-2, [10**19, 2 * 10**19, 7 * 10**19 - 10**16, 10**16], 0)
+    whole, cut = (lattice.product(grid, ends, ends, spare) for spare in (0, 2 * 10**18))
     at = up(Fraction(1, 5), 128)
-    assert lattice.delta(grid, cut, at) >= lattice.delta(grid, both, at)
-    assert cut.infinite == pytest.approx(0.16 * 10**20, rel=1e-9)
+    assert lattice.delta(grid, cut, at) >= lattice.delta(grid, whole, at)
+    assert cut.infinite == pytest.approx((1e-8 + 2 * 0.6999e-4) * 10**20, rel=1e-9)
+    assert (cut.low, len(cut.masses)) == (whole.low + 1, len(whole.masses) - 3)
 
 
 def test_a_selection_is_the_supremum_over_two_point_losses() -> None:

@@ -68,7 +68,11 @@ def test_points_of_a_profile_are_joined_by_chords() -> None:
 
 
 def test_a_table_of_orders_is_not_checkable() -> None:
-    document = {"pyaccount": 1, "name": "orders", "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5}}
+    document = {
+        "pyaccount": 1,
+        "name": "orders",
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+    }
     stated = {"mechanism": {"kind": "stated", "renyi": ORDERS}}
     certificate = json.loads(pyaccount.certify({**document, "phases": [stated]}).to_json())
     found = verdict_of(certificate, 5.0)
