@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from . import choices
 from .lattice import Law, LossGrid, NotCheckableError, connected, power, product
-from .laws import Gaussian, Ranges, Renyi, Round
+from .laws import GaussianRound, Ranges, Renyi, Round
 
 #: Rounds of one kind, and how many there are.
 RoundCounts = Sequence[tuple[Round, int]]
@@ -98,7 +98,7 @@ def together(parts: RoundCounts) -> list[tuple[Round, int]]:
         list[tuple[Round, int]](),
     )
     for part, count in parts:
-        if isinstance(part, Gaussian):
+        if isinstance(part, GaussianRound):
             square += count * part.square
         elif isinstance(part, Renyi):
             rho, xi = rho + count * part.rho, xi + count * part.xi
@@ -109,7 +109,7 @@ def together(parts: RoundCounts) -> list[tuple[Round, int]]:
     for r, count in ranges.items():
         block = min(count, Ranges.MOST)
         rest += [(Ranges(r, runs), n) for runs, n in ((block, count // block), (count % block, 1)) if runs]
-    return [*rest, *[(Renyi(rho, xi), 1)] * bool(rho), *[(Gaussian(square), 1)] * bool(square)]
+    return [*rest, *[(Renyi(rho, xi), 1)] * bool(rho), *[(GaussianRound(square), 1)] * bool(square)]
 
 
 def composed(parts: RoundCounts, grid: LossGrid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:

@@ -11,11 +11,11 @@ from fractions import Fraction
 from .enclosures import exp, exp_above, ln_above, up
 from .form import refused
 from .lattice import NotCheckableError
-from .laws import ROUNDED, Blend, Finite, Gaussian, Mixture, Round
+from .laws import ROUNDED, Blend, FiniteRound, GaussianRound, MixtureRound, Round
 
 #: The bits of weights; and outcomes of discrete noise that differ.
 BITS, MOST_OUTCOMES = 300, 50_000
-NOTHING = Finite([(Fraction(1), Fraction(1))])
+NOTHING = FiniteRound([(Fraction(1), Fraction(1))])
 
 
 def whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)) -> dict[int, Fraction]:
@@ -92,8 +92,8 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
         weights[left] += Fraction(up(term * share, BITS), 1 << BITS)
         weights[right] += term - Fraction(math.floor(term * share * (1 << BITS)), 1 << BITS)
     full = [(weight, p * limit / (r + 1)) for r, weight in weights.items() if terms]
-    parts = [(weight, Mixture({2: q}, square, {-1: q})) for weight, q in full]
-    return Blend([*parts, (1 - sum(terms[:-1], Fraction(0)) + Fraction(1, 1 << 200), Mixture({1: p}, square))])
+    parts = [(weight, MixtureRound({2: q}, square, {-1: q})) for weight, q in full]
+    return Blend([*parts, (1 - sum(terms[:-1], Fraction(0)) + Fraction(1, 1 << 200), MixtureRound({1: p}, square))])
 
 
 def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -> Round:
@@ -121,13 +121,13 @@ def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -
             law[moved] = law.get(moved, 0) + weight
     return Blend(
         [
-            (Fraction(weight, unit), Gaussian(norms[0] * moved / parts) if moved else NOTHING)
+            (Fraction(weight, unit), GaussianRound(norms[0] * moved / parts) if moved else NOTHING)
             for moved, weight in law.items()
         ]
     )
 
 
-def discrete(width: Fraction, shift: int, *, laplace: bool) -> Finite:
+def discrete(width: Fraction, shift: int, *, laplace: bool) -> FiniteRound:
     """Return noise with masses in proportion to w_x = r^|x|, r = e^(−1/width), or e^(−x²/(2·width²)), against its shift by k.
 
     *Laplace*: all x ≤ 0 have the loss k/width, all x ≥ k its negative. So k + 1 outcomes are enough, of the weights 1/(1 − r),
@@ -153,4 +153,6 @@ def discrete(width: Fraction, shift: int, *, laplace: bool) -> Finite:
         weights = [*half[:0:-1], *half]
         p, q = [*weights, *[0] * shift], [*[0] * shift, *weights]
     total = sum(p)
-    return Finite([(Fraction(a, total), Fraction(b, total)) for a, b in zip(p, q, strict=True)], Fraction(1, 1 << 180))
+    return FiniteRound(
+        [(Fraction(a, total), Fraction(b, total)) for a, b in zip(p, q, strict=True)], Fraction(1, 1 << 180)
+    )

@@ -51,7 +51,7 @@ class Round:
         return False
 
 
-class Gaussian(Round):
+class GaussianRound(Round):
     """N(s) against N(0): H at e^ε is G_s = Φ(s/2 − ε/s) − e^ε·Φ(−s/2 − ε/s)."""
 
     symmetric = True
@@ -81,7 +81,7 @@ class Gaussian(Round):
         return self.value(grid, -k)
 
 
-class Mixture(Round):
+class MixtureRound(Round):
     """P = Σ_j w_j·N(j·s) against Q = Σ_j v_j·N(j·s), where no shift of P is below one of Q.
 
     P/Q increases: its derivative has the sign of Σ w_j·v_i·(j − i)·φ_j·φ_i ≥ 0. Weights of j ≠ 0 and s are rounded up, and the
@@ -187,7 +187,7 @@ class Mixture(Round):
         return None if self.lost else self.at(grid.alpha(-k), grid.bits, 1)
 
 
-class Finite(Round):
+class FiniteRound(Round):
     """A pair of laws with finitely many outcomes, exact rationals (P, Q); `lost` counts as an infinite loss."""
 
     attained = True
@@ -215,7 +215,7 @@ class Finite(Round):
         return None if self.lost else self.value(grid, -k, 1)
 
 
-class Laplace(Round):
+class LaplaceRound(Round):
     """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for 0 ≤ ε ≤ θ, and 0 above."""
 
     symmetric = True
@@ -383,9 +383,9 @@ class Displaced(Round):
         self.sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)] * 2
         times = {factor: {factor * j: weight for j, weight in drawn.items()} for factor in (-2, -1, 1, 2)}
         # Two data sets: the record adds 1, and others −1; what is in its place adds nothing, or −1 as well.
-        self.two = Mixture(times[2], square, times[1] if zeroed else None, lost)
-        self.alone = [Mixture(times[a], square, None, lost) for a, _, _ in self.sides]
-        self.both = [Mixture(times[a], square, times[-b], lost) for a, b, _ in self.sides]
+        self.two = MixtureRound(times[2], square, times[1] if zeroed else None, lost)
+        self.alone = [MixtureRound(times[a], square, None, lost) for a, _, _ in self.sides]
+        self.both = [MixtureRound(times[a], square, times[-b], lost) for a, b, _ in self.sides]
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least bound. An error of α of `slack` units changes a bound by as much, and β by a share of it."""
@@ -398,10 +398,10 @@ class Displaced(Round):
             terms = (up(p, bits) * (bound_of(j) + slack) >> bits for j, p in self.drawn.items())
             return sum(terms) + len(self.drawn) + lost
 
-        joint = summed(lambda j: Gaussian(self.square * (d * j) ** 2).at(loss, alpha, bits))
+        joint = summed(lambda j: GaussianRound(self.square * (d * j) ** 2).at(loss, alpha, bits))
         single, against = {a: Fraction(1)}, {b: Fraction(beta, one)}
         found = [
-            joint if a == d else summed(lambda j: Mixture(single, self.square * j * j, against).at(alpha, bits, 0))
+            joint if a == d else summed(lambda j: MixtureRound(single, self.square * j * j, against).at(alpha, bits, 0))
         ]
         if self.common:
             alone = (one - beta + 2 * slack) * self.alone[side].value(grid, k, 0)
@@ -429,7 +429,7 @@ class Allocation(Round):
 
     def _one(self, square: Fraction, step: int, grid: LossGrid) -> Law:
         """Return the law of Z at the multiples of the step, with E(Z − last)₊."""
-        bits, scale, pair, calls = grid.bits, 10**grid.digits, Gaussian(square), [1 << grid.bits]
+        bits, scale, pair, calls = grid.bits, 10**grid.digits, GaussianRound(square), [1 << grid.bits]
         while calls[-1] > int(self.small * (1 << bits) / 4):
             x = step * len(calls)
             calls.append(pair.at(ln(x, bits), x, bits))

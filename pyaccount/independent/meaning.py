@@ -15,7 +15,18 @@ from . import columns, draws
 from .combinators import BestRound, SampledRound
 from .composition import RoundCounts, together
 from .form import FormPart, parts_of, refused
-from .laws import Allocation, Displaced, Finite, Gaussian, Guarantees, Laplace, Mixture, Ranges, Renyi, Round
+from .laws import (
+    Allocation,
+    Displaced,
+    FiniteRound,
+    GaussianRound,
+    Guarantees,
+    LaplaceRound,
+    MixtureRound,
+    Ranges,
+    Renyi,
+    Round,
+)
 from .moments import Correlated, Renewals, SecretRound, columns_of
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
@@ -85,8 +96,8 @@ class FormRounds:
             raise refused("runs that show which records of a sample were drawn")
         if self.replaced and not isinstance(node["probability"], Fraction):
             raise refused("records with different probabilities that are replaced")
-        if alone and len(rounds) == 1 and isinstance(rounds[0][0], Gaussian):
-            return Mixture({1: q}, rounds[0][0].square)
+        if alone and len(rounds) == 1 and isinstance(rounds[0][0], GaussianRound):
+            return MixtureRound({1: q}, rounds[0][0].square)
         return SampledRound(rounds, self.small, q, alone=alone)
 
     def _leaf(self, node: FormPart) -> Iterator[tuple[Round, int]]:
@@ -106,13 +117,13 @@ class FormRounds:
         """Return one round; several releases of a batch are one, Σ 1/σ² in squared units of their noise."""
         kind = sampler["kind"]
         if kind == "all":
-            return Gaussian(self.moves**2 * square)
+            return GaussianRound(self.moves**2 * square)
         if kind == "poisson":
             # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
             if sampler["draws"] * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
             law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
-            return Mixture(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
+            return MixtureRound(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
         if kind == "truncated-poisson":
             if not self.zeroed or self.group != 1:
                 raise refused("truncated batches but of one zeroed-out record")
@@ -138,7 +149,7 @@ class FormRounds:
             law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
-            return Mixture(law, 4 * square, None, lost)
+            return MixtureRound(law, 4 * square, None, lost)
         return Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
 
     def _run(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
@@ -174,7 +185,7 @@ class FormRounds:
         else:
             raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
 
-    def _public(self, node: FormPart, apart: int, most: int) -> Gaussian:
+    def _public(self, node: FormPart, apart: int, most: int) -> GaussianRound:
         """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over patterns (arXiv:2306.08153, Section 3)."""
         matrix, rounds, (main, *further) = node["matrix"], node["rounds"], (1 / sigma**2 for sigma in node["noise"])
         times = min(most, -(-rounds // apart))
@@ -183,7 +194,7 @@ class FormRounds:
         else:
             entries, norm = columns.column(matrix, rounds)
             moved = columns.largest(entries, rounds, apart, most) / norm
-        return Gaussian(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
+        return GaussianRound(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
 
     def _cyclic(
         self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction
@@ -201,7 +212,7 @@ class FormRounds:
         for count, rows in ((turns - 1, parts), (1, rounds - (turns - 1) * parts)):
             square = main * sum((each**2 for each in entries[:rows]), Fraction(0)) / norm + also
             if count:
-                yield Mixture({1: p}, square, {-1: p} if self.replaced else None), count
+                yield MixtureRound({1: p}, square, {-1: p} if self.replaced else None), count
 
     def _spaced(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Correlated:
         """Return a run of b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338)."""
@@ -230,10 +241,10 @@ class FormRounds:
         """Return what bounds one run of a mechanism (one of its numbers, if several are moved)."""
         k, size = self.group, node.get("sensitivity", Fraction(0))
         if kind in ("gaussian", "gdp"):
-            return Gaussian((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
+            return GaussianRound((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
         if kind in ("laplace", "noisy-max"):
             # Noise of a hazard rate of at most 1 moves along a path that Laplace noise bounds (docs/mechanisms.md).
-            return Laplace(k * size / node["scale"]) if size else Laplace(k * node["epsilon"], attained=False)
+            return LaplaceRound(k * size / node["scale"]) if size else LaplaceRound(k * node["epsilon"], attained=False)
         if kind in ("discrete-laplace", "discrete-gaussian"):
             steps = k * size / node["step"]
             if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
@@ -253,10 +264,10 @@ class FormRounds:
             if self.group != 1 or self.adjacency == "add-remove":
                 raise refused("reports of groups, or of records that may be absent")
             if self.zeroed and uniform:
-                return Finite([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
+                return FiniteRound([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
         if uniform:
             raise refused("an empty record where none is set to zero, or answers for itself")
-        return Finite([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+        return FiniteRound([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
     def _stated(self, kind: str, node: FormPart) -> Round:
         """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
@@ -286,4 +297,4 @@ def _mixture(sizes: Sequence[Fraction], chances: Sequence[Fraction], sigma: Frac
     for size, each in zip(sizes, chances, strict=True):
         law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + each / total
     law.pop(0, None)
-    return Mixture(law, 1 / (sigma * unit) ** 2)
+    return MixtureRound(law, 1 / (sigma * unit) ** 2)

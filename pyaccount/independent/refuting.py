@@ -15,7 +15,7 @@ from . import choices
 from .composition import RoundCounts, nodes_of
 from .enclosures import exp, root, tail, up
 from .lattice import LossGrid, coefficients, repeated
-from .laws import Displaced, Finite, Gaussian, Laplace, Mixture, Round
+from .laws import Displaced, FiniteRound, GaussianRound, LaplaceRound, MixtureRound, Round
 
 
 class Cells(NamedTuple):
@@ -30,24 +30,24 @@ def above(part: Round, grid: LossGrid, k: int) -> tuple[int, int] | None:  # noq
     """Return P and Q, within 2^10 units, of a set of outputs with losses above about kh; None if no pair is known."""
     loss, alpha, bits = grid.loss(k), grid.alpha(k), grid.bits
     one = 1 << bits
-    if isinstance(part, Gaussian):
+    if isinstance(part, GaussianRound):
         s = root(part.square, bits)
         return tail((loss << bits) // s - (s >> 1), bits), tail((loss << bits) // s + (s >> 1), bits)
     if isinstance(part, Displaced):
         return above(part.two, grid, k)
-    if isinstance(part, Mixture) and part.increasing:
+    if isinstance(part, MixtureRound) and part.increasing:
         s, sides = part.rounded(bits)
         if alpha <= (0 if part.v else sides[0][0]) + 2:
             return one, one
         t = choices.threshold(part, alpha, bits)
         p, q = (sum(weight * tail(t - j * s, bits) for j, weight in side.items()) >> bits for side in sides)
         return p, q
-    if isinstance(part, Finite):
+    if isinstance(part, FiniteRound):
         ratio = Fraction(alpha, one)
         chosen = [pair for pair in part.outcomes if pair[0] > ratio * pair[1]]
         p, q = (up(sum((pair[i] for pair in chosen), Fraction(0)), bits) for i in (0, 1))
         return p, q
-    if isinstance(part, Laplace) and part.attained:
+    if isinstance(part, LaplaceRound) and part.attained:
         theta = up(part.theta, bits)
         if abs(loss) >= theta:
             return (0, 0) if loss > 0 else (one, one)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .composition import RoundCounts, composed, lawful, together
 from .enclosures import up
 from .lattice import SPACING, Law, LossGrid, delta
-from .laws import Blend, Gaussian
+from .laws import Blend, GaussianRound
 from .moments import Correlated, SecretRound
 from .refuting import lower, lower_of_one
 
@@ -63,7 +63,7 @@ def prove(
     """Return bounds of δ at ε and of ε at δ: of one run with correlated noise also by moments, of anything else by lattices."""
     secret = [part for part, _ in parts if isinstance(part, SecretRound)]
     alone = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
-    public = [(Gaussian(part.square) if isinstance(part, SecretRound) else part, count) for part, count in parts]
+    public = [(GaussianRound(part.square) if isinstance(part, SecretRound) else part, count) for part, count in parts]
     known = by_lattices(public, epsilon, target, seconds / 8 if secret else seconds, log)
     known = known._replace(lower=None) if secret else known
     if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
@@ -75,7 +75,7 @@ def prove(
     return ProvenBounds(found, proven)
 
 
-def of_one(part: Gaussian | Blend, epsilon: Fraction, target: Fraction) -> ProvenBounds:
+def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> ProvenBounds:
     """Return the bounds of one round whose profile is known at every ε: that of a lattice with one point, ε rounded down."""
     bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
 
@@ -99,7 +99,7 @@ def by_lattices(
     """
     began, parts = time.process_time(), together(parts)
     (alone, count), *others = parts
-    if not others and count == 1 and isinstance(alone, Gaussian | Blend):
+    if not others and count == 1 and isinstance(alone, GaussianRound | Blend):
         return of_one(alone, epsilon, target)
     rounds = sum(count for _, count in parts)
     # Several times less than −d ln δ/dε, so that the first lattice is coarse; but for a tiny δ each lattice takes long.

@@ -59,7 +59,7 @@ def value_at(part: laws.Round, epsilon: float) -> float:
 
 def test_several_gaussians_on_a_lattice_are_one() -> None:
     # With probability 1 it is a mixture for the checker, and not one Gaussian.
-    parts: list[tuple[laws.Round, int]] = [(laws.Mixture({1: Fraction(1)}, shift(6.0)), 9)]
+    parts: list[tuple[laws.Round, int]] = [(laws.MixtureRound({1: Fraction(1)}, shift(6.0)), 9)]
     exact = gaussian(1.0, 0.5)
     found = bounds(parts, 1.0, exact)
     assert exact <= found.delta <= exact * 1.001
@@ -71,7 +71,7 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
 def test_one_gaussian_in_closed_form() -> None:
     for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
         exact = gaussian(epsilon, 1 / sigma)
-        found = bounds([(laws.Gaussian(shift(sigma)), 1)], epsilon, exact * 0.9)
+        found = bounds([(laws.GaussianRound(shift(sigma)), 1)], epsilon, exact * 0.9)
         assert found.lower is not None
         assert float(found.delta) == pytest.approx(exact, rel=1e-12)
         assert found.lower <= found.delta
@@ -81,7 +81,7 @@ def test_one_gaussian_in_closed_form() -> None:
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
     law, lost = draws.binomial(group, p, Fraction(1, 10**30))
-    part = laws.Mixture(law, shift(sigma), None, lost)
+    part = laws.MixtureRound(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 
     y = np.linspace(-12, 15, 2_000_001)
@@ -92,7 +92,7 @@ def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
 
 def test_a_replaced_record_under_poisson_sampling() -> None:
     p = Fraction(1, 5)
-    part = laws.Mixture({1: p}, shift(1.0), {-1: p})
+    part = laws.MixtureRound({1: p}, shift(1.0), {-1: p})
 
     y = np.linspace(-12, 12, 2_000_001)
     here, there = (0.8 * density(y, 0.0) + 0.2 * density(y, s) for s in (1.0, -1.0))
@@ -109,12 +109,12 @@ def test_randomized_response_is_an_enumeration(count: int) -> None:
     for several in itertools.product(outcomes, repeat=count):
         gain = math.prod(a for a, _ in several) - growth * math.prod(b for _, b in several)
         exact += max(gain, Fraction(0))
-    found = bounds([(laws.Finite(outcomes), count)], math.log(1.5), float(exact) * 1.001)
+    found = bounds([(laws.FiniteRound(outcomes), count)], math.log(1.5), float(exact) * 1.001)
     assert float(exact) * (1 - 1e-12) <= found.delta <= float(exact) * 1.001
 
 
 def test_laplace_noise() -> None:
-    part = laws.Laplace(Fraction(1, 2))
+    part = laws.LaplaceRound(Fraction(1, 2))
     assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
     assert value_at(part, 0.6) == 0
     # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
@@ -192,9 +192,9 @@ def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
 
 def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     q = Fraction(1, 20)
-    part = combinators.SampledRound([(laws.Gaussian(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
+    part = combinators.SampledRound([(laws.GaussianRound(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
     grid = lattice.LossGrid(spacing_of(0.01), 25, 160)
-    mixture = laws.Mixture({1: q}, shift(1.5))
+    mixture = laws.MixtureRound({1: q}, shift(1.5))
     for side, k in itertools.product((0, 1), (0, 3, 5, 40)):
         exact = mixture.value(grid, k, side)
         assert exact - 2**60 <= part.value(grid, k, side) <= exact + 2**160 // 5000
@@ -283,7 +283,7 @@ def test_mixtures_are_quadratures_on_both_sides(case: str, side: int) -> None:
         "group": (0.9, {1: 0.2, 2: 0.05, 3: 0.01}, {}),
         "truncated": (1.3, {2: 0.1}, {-1: 0.1}),
     }[case]
-    part = laws.Mixture(
+    part = laws.MixtureRound(
         {j: Fraction(w) for j, w in weights.items()}, Fraction(s) ** 2, {j: Fraction(w) for j, w in against.items()}
     )
     y = np.linspace(-14, 16, 2_000_001)

@@ -86,7 +86,7 @@ class Wrong(laws.Round):
     symmetric = True
 
     def __init__(self, wrong: Callable[[float, float], float]) -> None:
-        self.wrong, self.right = wrong, laws.Laplace(Fraction(1))
+        self.wrong, self.right = wrong, laws.LaplaceRound(Fraction(1))
 
     def value(self, grid: lattice.LossGrid, k: int, side: int) -> int:
         right = self.right.value(grid, k, side) / 2**grid.bits
@@ -116,7 +116,7 @@ class AsItWas(laws.Displaced):
 
     def value(self, grid: lattice.LossGrid, k: int, side: int) -> int:
         a, b, _ = self.sides[side]
-        pair = laws.Mixture({a: self.eta}, self.square, {b: self.eta})
+        pair = laws.MixtureRound({a: self.eta}, self.square, {b: self.eta})
         pair.increasing = True
         return pair.at(grid.alpha(k), grid.bits, 0)
 
@@ -124,21 +124,21 @@ class AsItWas(laws.Displaced):
 def test_checks_of_laws_find_the_pair_whose_ratio_does_not_increase() -> None:
     law = {1: Fraction(1, 100)}
     with pytest.raises(NotCheckableError, match="increase"):
-        laws.Mixture({2: law[1]}, shift(0.1), {1: law[1]}).value(GRID, 1, 0)
+        laws.MixtureRound({2: law[1]}, shift(0.1), {1: law[1]}).value(GRID, 1, 0)
     for sigma in (0.1, 0.14):
         part = AsItWas(law, Fraction(0), shift(sigma), zeroed=True, common=False)
         with pytest.raises(NotCheckableError, match=r"law|contradict"):
             composition.composed([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
 
 
-class Exchanged(laws.Mixture):
+class Exchanged(laws.MixtureRound):
     """P and Q are exchanged on one side only."""
 
     def at(self, alpha: int, bits: int, side: int) -> int:
         return super().at(alpha, bits, 1)
 
 
-class TooFar(laws.Mixture):
+class TooFar(laws.MixtureRound):
     """Thresholds are a little off, and nothing is added for it."""
 
     def _threshold(self, alpha: int, bits: int) -> tuple[int, int]:
@@ -146,7 +146,7 @@ class TooFar(laws.Mixture):
 
 
 @pytest.mark.parametrize("kind", [Exchanged, TooFar])
-def test_planted_pairs_are_refused(kind: type[laws.Mixture]) -> None:
+def test_planted_pairs_are_refused(kind: type[laws.MixtureRound]) -> None:
     part = kind({1: Fraction(1, 10)}, Fraction(1))
     with pytest.raises(NotCheckableError, match=r"law|contradict"):
         composition.composed([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
@@ -168,12 +168,12 @@ def test_checks_of_laws_find_a_mean_of_runs_that_is_negative(monkeypatch: pytest
 def test_masses_that_are_missing_or_too_many_are_refused() -> None:
     half, s = Fraction(1, 2), shift(1)
     for make in (
-        lambda: laws.Finite([(half, half), (half, Fraction(1, 4))]),
-        lambda: laws.Finite([(Fraction(3, 2), half), (-half, half)]),
-        lambda: laws.Mixture({1: Fraction(3, 4), 2: half}, s),
-        lambda: laws.Mixture({1: -half}, s),
-        lambda: laws.Blend([(half, laws.Laplace(half)), (Fraction(1, 4), laws.Laplace(half))]),
-        lambda: laws.Blend([(half, laws.Laplace(half))]),
+        lambda: laws.FiniteRound([(half, half), (half, Fraction(1, 4))]),
+        lambda: laws.FiniteRound([(Fraction(3, 2), half), (-half, half)]),
+        lambda: laws.MixtureRound({1: Fraction(3, 4), 2: half}, s),
+        lambda: laws.MixtureRound({1: -half}, s),
+        lambda: laws.Blend([(half, laws.LaplaceRound(half)), (Fraction(1, 4), laws.LaplaceRound(half))]),
+        lambda: laws.Blend([(half, laws.LaplaceRound(half))]),
         lambda: draws.whole({1: half}, Fraction(1, 4)),
     ):
         with pytest.raises(NotCheckableError):

@@ -34,7 +34,7 @@ def best(law: tuple[float, ...], order: tuple[int, ...], f: Any) -> list[float]:
 @pytest.mark.parametrize("kind", LAWS)
 def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
     numbers, f = LAWS[kind]
-    run = laws.Finite([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
+    run = laws.FiniteRound([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
     part = combinators.BestRound([(run, 1)], Fraction(1, 10**9), kind, numbers)
     grid = lattice.LossGrid(round(0.01 * 2**lattice.SPACING), 25, 160)
     for side, k in itertools.product((0, 1), (0, 30, 90)):
@@ -50,7 +50,7 @@ def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
 
 
 def test_one_run_is_that_run() -> None:
-    run = laws.Laplace(Fraction(1, 2))
+    run = laws.LaplaceRound(Fraction(1, 2))
     numbers = {"trials": Fraction(1), "probability": Fraction(999, 1000)}
     part = combinators.BestRound([(run, 1)], Fraction(1, 10**9), "binomial", numbers)
     grid = lattice.LossGrid(round(0.01 * 2**lattice.SPACING), 25, 160)
