@@ -102,8 +102,7 @@ def by_lattices(
     if not others and count == 1 and isinstance(alone, GaussianRound | Blend):
         return of_one(alone, epsilon, target)
     rounds = sum(count for _, count in parts)
-    # Several times less than −d ln δ/dε, so that the first lattice is coarse; but for a tiny δ each lattice takes long.
-    claimed, tilt = float(epsilon), (2.0 if target < 1e-30 else 0.5) * -math.log(target) / max(float(epsilon), 1e-3)
+    claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
     h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
     digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11) + max(part.more_digits for part, _ in parts)
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
