@@ -1,12 +1,14 @@
 """Forges normal forms of all shapes, and asks the independent checker about each: nothing false is proven, and nothing hangs.
 
     python benchmarks/forge.py --trees 100000 --seed 1       # hours
-    python benchmarks/forge.py --trees 1 --seed 1 --show 17   # one of them, by its number
+    python benchmarks/forge.py --trees 400 --kind best        # trees in which a node, sampler or matrix of this kind occurs
+    python benchmarks/forge.py --seed 1 --show 17             # one of them, by its number
 
 A tree is drawn from the grammar, and one number, word or node of it is changed. What is still a form is judged with a claim just
 below what the core's lower bound says of the same mechanism, as a document (`document_of`); what is no form, with a claim that
 anything meets. A fault is a claim that is proven although it is false or about no form, a verdict that is none of the four, and a
-true claim, above the core's upper bound, that is refuted. The exit code is 1 if there is a fault.
+true claim, above the core's upper bound, that is refuted. At the end stands how many forgeries had each kind. The exit code is 1
+if there is a fault.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -30,6 +33,8 @@ from pyaccount.rounding import positional
 VERDICTS = ("proven", "refuted", "consistent", "not checkable")
 #: Kinds that stand in documents one for one, with their words there.
 PLAIN = {"gaussian", "laplace", "discrete-laplace", "discrete-gaussian", "randomized-response", "mixture-of-gaussians"}
+#: All kinds that may be drawn. A dense matrix needs a file.
+KINDS = {key.partition("/")[2] for key in GRAMMAR} - {"dense"}
 Node = dict[str, Any]
 
 
@@ -85,10 +90,18 @@ def drawn(kind: str, rng: random.Random, depth: int = 0) -> Any:  # noqa: PLR091
     return drawn_number(kind, rng) if interval.endswith(("]", ")")) else rng.choice(interval.split("|"))
 
 
-def drawn_form(rng: random.Random) -> Node:
-    """Return a form, which may break a rule that the grammar does not state."""
+def drawn_form(rng: random.Random, kind: str | None = None) -> Node:
+    """Return a form, in which a kind occurs if one is asked for. It may break a rule that the grammar does not state."""
     adjacency = rng.choice(["add-remove", "zero-out", "zero-out", "replace-one"])
-    return {"adjacency": adjacency, "group": rng.choice(["1", "1", "1", "2"]), "mechanism": drawn("node", rng)}
+    while True:
+        form = {"adjacency": adjacency, "group": rng.choice(["1", "1", "1", "2"]), "mechanism": drawn("node", rng)}
+        if kind is None or kind in kinds_of(printed(form)):
+            return form
+
+
+def kinds_of(text: str) -> set[str]:
+    """Return the kinds of nodes, samplers, matrices and numbers of runs that occur in a text."""
+    return {name for name in re.findall(r'"kind":"([a-z-]+)"', text) if name in KINDS}
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -241,10 +254,10 @@ class JudgedForm(NamedTuple):
     fault: str
 
 
-def judge(seed: int, number: int, seconds: float) -> JudgedForm:
+def judge(seed: int, number: int, seconds: float, kind: str | None = None) -> JudgedForm:
     """Return what the checker says of one forged form."""
     rng = random.Random(f"{seed} {number}")
-    form = drawn_form(rng)
+    form = drawn_form(rng, kind)
     text, epsilon, delta, what = changed(form, rng), round(rng.uniform(0.1, 6.0), 3), 0.999, "no form"
     try:
         bounds = known(parsed(text), epsilon)
@@ -272,18 +285,28 @@ def main() -> int:
     parser.add_argument("--trees", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0, help="the checker's seconds for each")
+    parser.add_argument(
+        "--kind", choices=sorted(KINDS), help="only forms in which this kind occurs, before they are changed"
+    )
     parser.add_argument("--show", type=int, help="only this number, with its form")
     options = parser.parse_args()
-    counts, faults, began = Counter[str](), 0, time.monotonic()
+    counts, kinds, longest, faults, began = Counter[str](), Counter[str](), 0.0, 0, time.monotonic()
     for number in range(options.trees) if options.show is None else [options.show]:
-        found = judge(options.seed, number, options.seconds)
+        start = time.process_time()
+        found = judge(options.seed, number, options.seconds, options.kind)
+        longest = max(longest, time.process_time() - start)
         counts[found.verdict] += 1
+        kinds.update(kinds_of(found.text))
         if found.fault or options.show is not None:
             faults += bool(found.fault)
             print(f"{number}: {found.fault}: δ = {found.delta!r}, {found.verdict}: {found.text}", flush=True)
     for name, count in sorted(counts.items()):
         print(f"{count:6d} {name}")
-    print(f"{faults} faults, {time.monotonic() - began:.0f} s")
+    print(
+        "forgeries by kind: "
+        + ", ".join(f"{name} {kinds[name]}" for name in sorted(KINDS, key=lambda name: kinds[name]))
+    )
+    print(f"{faults} faults, {time.monotonic() - began:.0f} s, the longest {longest:.1f} s, with the core's bounds")
     return int(faults > 0)
 
 

@@ -4,71 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise
 
 from .form import FormPart, refused
-
-#: Matrices whose columns are series, which end with the run.
-SERIES = ("blt", "banded-inverse", "inverse-square-root")
 
 
 def column(matrix: FormPart, rounds: int) -> tuple[list[Fraction], Fraction]:
     """Return the first column of a Toeplitz matrix, and what its squares are divided by: their sum, if it is normalised.
 
-    Columns that are infinite series are rounded up, and the norm down.
+    That of buffers is c_i = Σ ω·θ^(i − 1) after c_0 = 1. Each step rounds down by a unit of 2^−320, and θ ≤ 1, so that an entry
+    errs by less than 2^−200 with fewer than 2^100 steps of all buffers. It is rounded up, and the norm down.
     """
-    kind, margin = matrix["kind"], Fraction(0)
-    if kind == "identity":
-        return [Fraction(1)], Fraction(1)
-    if matrix.get("bands", 0) > min(rounds, 4000) or len(matrix.get("column", matrix.get("inverse", ()))) > rounds:
-        raise refused("more bands than rounds, or more than 4,000")
+    kind, margin, unit = matrix["kind"], Fraction(0), 1 << 320
+    entries = [Fraction(1)]
+    if matrix.get("bands", 0) > min(rounds, 4000) or len(matrix.get("column", ())) > rounds or rounds > 100_000:
+        raise refused("more bands than rounds, or more than 4,000, or more than 100,000 rounds")
     if kind == "toeplitz":
         entries = list(matrix["column"])
     elif kind == "banded-square-root":
         entries = list(
-            accumulate(range(1, matrix["bands"]), lambda c, j: c * Fraction(2 * j - 1, 2 * j), initial=Fraction(1))
+            accumulate(range(1, matrix["bands"]), lambda c, j: c * Fraction(2 * j - 1, 2 * j), initial=entries[0])
         )
-    elif kind in SERIES:
-        entries, margin = _series(matrix, rounds), Fraction(1, 1 << 200)
-    else:
+    elif kind == "blt" and len(matrix["scales"]) == len(matrix["decays"]):
+        terms, margin = [int(each * unit) for each in matrix["scales"]], Fraction(1, 1 << 200)
+        for _ in range(rounds - 1):
+            entries.append(Fraction(sum(terms), unit))
+            terms = [int(term * decay) for term, decay in zip(terms, matrix["decays"], strict=True)]
+    elif kind != "identity":
         raise refused(f"the matrix {kind} with this sampler")
-    squares = ((abs(each) - margin) ** 2 for each in entries)
-    norm = sum(squares, Fraction(0)) if matrix["normalised"] == "yes" else Fraction(1)
-    if entries[0] <= 0 or not norm:
+    squares = (max(Fraction(0), abs(each) - margin) ** 2 for each in entries)
+    norm = sum(squares, Fraction(0)) if matrix.get("normalised") == "yes" else Fraction(1)
+    if entries[0] <= 0:
         raise refused("a matrix whose diagonal is not positive")
     return [each + margin if each >= 0 else each - margin for each in entries], norm
-
-
-def _series(matrix: FormPart, rounds: int) -> list[Fraction]:
-    """Return the column of a matrix with buffers, c_i = Σ ω·θ^(i − 1), or the inverse of a banded one, r·c = 1.
-
-    An entry errs by less than 2^−200: a step rounds each of fewer than 2^15 terms by a unit of 2^−320 times an entry, and later
-    steps multiply this error by entries of the column (or by θ ≤ 1), which are checked to be at most 2^30, and of which there
-    are at most 10^5.
-    """
-    unit = 1 << 320
-    if rounds > 100_000:
-        raise refused("a series of more than 100,000 entries")
-    found = [unit]
-    if matrix["kind"] == "blt":
-        if len(matrix["scales"]) != len(matrix["decays"]):
-            raise refused("buffers with more scales than decays, or fewer")
-        terms = [int(each * unit) for each in matrix["scales"]]
-        for _ in range(rounds - 1):
-            found.append(sum(terms))
-            terms = [int(term * decay) for term, decay in zip(terms, matrix["decays"], strict=True)]
-    else:
-        inverse = matrix.get("inverse") or list(
-            accumulate(range(1, matrix["bands"]), lambda c, j: c * Fraction(2 * j - 3, 2 * j), initial=Fraction(1))
-        )
-        if inverse[0] <= 0:
-            raise refused("a matrix whose diagonal is not positive")
-        wide, found = [int(each / inverse[0] * unit) for each in inverse], [int(unit / inverse[0])]
-        for i in range(1, rounds):
-            found.append(-sum(wide[k] * found[i - k] for k in range(1, min(len(wide), i + 1))) // unit)
-    if max(map(abs, found)) > unit << 30:
-        raise refused("a matrix with such large entries")
-    return [Fraction(each, unit) for each in found]
 
 
 def largest(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> Fraction:
@@ -87,9 +55,11 @@ def largest(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
             for j, each in enumerate(entries[: rounds - i * apart]):
                 total[i * apart + j] += each
         return sum((each**2 for each in total), Fraction(0))
-    squares = [Fraction(0), *accumulate(each**2 for each in entries)]
-    shorter = list(takewhile(lambda rows: rows < len(entries), (rounds - i * apart for i in range(most - 1, -1, -1))))
-    return (most - len(shorter)) * squares[-1] + sum((squares[rows] for rows in shorter), Fraction(0))
+    squares = list(accumulate((each**2 for each in entries), initial=Fraction(0)))
+    rows = (rounds - i * apart for i in range(max(0, most - len(entries) - 1), most))
+    return max(0, most - len(entries) - 1) * squares[-1] + sum(
+        (squares[min(each, len(entries))] for each in rows), Fraction(0)
+    )
 
 
 def tree(matrix: FormPart, rounds: int, apart: int, most: int) -> Fraction:

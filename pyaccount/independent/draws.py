@@ -6,7 +6,6 @@ Weights are rounded up to multiples of 2^−300, and what is left out is stated,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from .enclosures import exp, exp_above, ln_above, up
@@ -16,9 +15,10 @@ from .laws import ROUNDED, Blend, FiniteRound, GaussianRound, MixtureRound, Roun
 
 #: The bits of weights; and outcomes of discrete noise that differ.
 BITS, MOST_OUTCOMES = 300, 50_000
+NOTHING = FiniteRound([(Fraction(1), Fraction(1))])
 
 
-def _whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)) -> dict[int, Fraction]:
+def whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)) -> dict[int, Fraction]:
     """Return a law of j ≥ 1; raise unless it adds up to 1 with the probability of 0 and what is lost, all rounded up."""
     if not 1 <= sum(law.values(), none + lost) <= 1 + lost + ROUNDED:
         raise NotCheckableError("draws whose probabilities do not add up to 1")
@@ -41,33 +41,37 @@ def binomial(trials: int, p: Fraction, least: Fraction) -> tuple[dict[int, Fract
         term = math.ceil(term * factor)
         law[j + 1] = Fraction(term, unit)
         if factor < Fraction(1, 2) and law[j + 1] <= least:
-            return _whole(law, Fraction(base, unit), law[j + 1]), law[j + 1]
-    return _whole(law, Fraction(base, unit)), Fraction(0)
+            return whole(law, Fraction(base, unit), law[j + 1]), law[j + 1]
+    return whole(law, Fraction(base, unit)), Fraction(0)
 
 
 def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
     """Return the law of how many of `group` records are among `drawn` of `records`, for j ≥ 1, exactly."""
-    whole = math.comb(records, group)
-    law = {
-        j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
-        for j in range(1, min(group, drawn) + 1)
-    }
-    return _whole(
-        {j: weight for j, weight in law.items() if weight}, Fraction(math.comb(records - drawn, group), whole)
-    )
+    ways = {j: math.comb(drawn, j) * math.comb(records - drawn, group - j) for j in range(min(group, drawn) + 1)}
+    law = {j: Fraction(each, math.comb(records, group)) for j, each in ways.items() if each}
+    none = law.pop(0, Fraction(0))
+    return whole(law, none)
 
 
-def mixed(
-    first: Mapping[int, Fraction], second: Callable[[int], tuple[dict[int, Fraction], Fraction]]
-) -> tuple[dict[int, Fraction], Fraction]:
-    """Return Σ_i first(i)·second(i)(j) for j ≥ 1, and what is lost."""
-    law, lost = dict[int, Fraction](), Fraction(0)
-    for i, weight in first.items():
-        inner, rest = second(i)
-        lost += weight * rest
-        for j, each in inner.items():
-            law[j] = law.get(j, Fraction(0)) + weight * each
-    return {j: Fraction(up(weight, BITS), 1 << BITS) for j, weight in law.items()}, lost
+def crowded(others: int, rate: Fraction, size: int) -> list[Fraction]:
+    """Return bounds of Pr[r = B], Pr[r = B + 1], … for r ~ Bin(others, rate), the last one of all that follow.
+
+    The first has an exact logarithm, up to 2^−250. A further term follows by a factor below 1, as B is above the mean
+    (checked), and is rounded up. Once the factor is below ½, what follows a term is below it. All are within 2^−200 of the truth,
+    but the last one, which is at most 2^−79 of their sum.
+    """
+    if size > others:
+        return []
+    if size <= others * rate or rate == 1 or others > 10**12:
+        raise refused("batches that are often truncated")
+    first = ln_above(Fraction(math.comb(others, size))) + size * ln_above(rate) + (others - size) * ln_above(1 - rate)
+    found, total, odds = [exp_above(first)], Fraction(0), rate / (1 - rate)
+    for r in range(size, others):
+        total, factor = total + found[-1], Fraction(others - r, r + 1) * odds
+        if factor < Fraction(1, 2) and found[-1] < total / (1 << 80):
+            return [*found[:-1], 2 * found[-1]]
+        found.append(Fraction(up(found[-1] * factor, BITS), 1 << BITS))
+    return [*found, Fraction(0)]
 
 
 def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
@@ -78,61 +82,18 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
     at most the chord of theirs in 1/(r + 1). Beyond the last node its q is larger, and a smaller q is a mixture of that pair and
     of equal laws.
     """
-    other_records = records - 1
-    if limit > other_records:
-        return MixtureRound({1: p}, square)
-    unit, last = 1 << BITS, min(other_records, limit + limit // 10 + 10)
-    ways = (
-        math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
-    )
-    below = unit * ways // p.denominator**other_records
-    # In units: the term and sums from above, and from below.
-    term, rare, known = below + 1, 0, 0
+    terms, last = crowded(records - 1, p, limit), min(records - 1, limit + limit // 10 + 10)
     nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
-    weights = dict.fromkeys(nodes, 0)
-    for r in range(limit, other_records + 1):
-        rare, known = rare + term, known + below
+    weights = dict.fromkeys(nodes, Fraction(0))
+    for r, term in enumerate(terms, limit):
         right = next((node for node in nodes if node > r), last)
         left = nodes[nodes.index(right) - 1] if r < last else last
-        share = term * (left + 1) * (right - r) // ((right - left) * (r + 1)) if r < last else term
-        weights[left] += share + 1
-        weights[right] += term - share
-        factor = Fraction(other_records - r, r + 1) * p / (1 - p)
-        if factor < Fraction(1, 2) and term << 120 < rare:
-            rare, weights[last] = rare + term, weights[last] + term  # what follows is below the last term
-            break
-        term, below = math.ceil(term * factor), int(below * factor)
-    full = [(r, p * limit / (r + 1)) for r in nodes]
-    pairs: list[tuple[Fraction, Round]] = [
-        (Fraction(weights[r], unit), MixtureRound({2: q}, square, {-1: q})) for r, q in full
-    ]
-    pairs.append((1 - Fraction(known, unit), MixtureRound({1: p}, square)))
-    return Blend(pairs, MixtureRound({1: p * (1 - Fraction(rare, unit))}, square))
-
-
-def seldom(rounds: int, other_records: int, rate: Fraction, most: int) -> Fraction:
-    """Return an upper bound of h = Σ_i Pr[r_i ≥ B]·Pr[x_i = 1], r_i ~ Bin(N − 1, rate), for chances of at most `rate`.
-
-    The first term is computed by its logarithm; each further one follows by a factor, rounded up. Once that is below ½, what
-    follows is below the last term.
-    """
-    if most > other_records:
-        return Fraction(0)
-    if most <= other_records * rate or rate == 1:
-        raise refused("batches that are often truncated")
-    first = (
-        ln_above(Fraction(math.comb(other_records, most)))
-        + most * ln_above(rate)
-        + (other_records - most) * ln_above(1 - rate)
-    )
-    term, total, odds = exp_above(first), Fraction(0), rate / (1 - rate)
-    for r in range(most, other_records):
-        total += term
-        factor = Fraction(other_records - r, r + 1) * odds
-        if factor < Fraction(1, 2) and term < total / (1 << 80):
-            break
-        term = Fraction(up(term * factor, BITS), 1 << BITS)
-    return rounds * rate * (total + term)
+        share = Fraction((left + 1) * (right - r), (right - left) * (r + 1)) if r < last else Fraction(1)
+        weights[left] += Fraction(up(term * share, BITS), 1 << BITS)
+        weights[right] += term - Fraction(math.floor(term * share * (1 << BITS)), 1 << BITS)
+    full = [(weight, p * limit / (r + 1)) for r, weight in weights.items() if terms]
+    parts = [(weight, MixtureRound({2: q}, square, {-1: q})) for weight, q in full]
+    return Blend([*parts, (1 - sum(terms[:-1], Fraction(0)) + Fraction(1, 1 << 200), MixtureRound({1: p}, square))])
 
 
 def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -> Round:
@@ -158,43 +119,40 @@ def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -
     for left in waiting[rounds:]:
         for moved, weight in left.items():
             law[moved] = law.get(moved, 0) + weight
-    nothing = FiniteRound([(Fraction(1), Fraction(1))])
     return Blend(
         [
-            (Fraction(weight, unit), GaussianRound(norms[0] * moved / parts) if moved else nothing)
+            (Fraction(weight, unit), GaussianRound(norms[0] * moved / parts) if moved else NOTHING)
             for moved, weight in law.items()
         ]
     )
 
 
-def discrete_gaussian(width: Fraction, shift: int) -> FiniteRound:
-    """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
-    bits, far = BITS, math.ceil(width * 20) + shift
-    if far > MOST_OUTCOMES:
-        raise refused(f"discrete Gaussian noise on {far} values")
-    square = 2 * width**2
-    half = [exp(-(x * x * square.denominator << bits) // square.numerator, bits) + 1 for x in range(far + 1)]
-    whole, nothing = 2 * sum(half) - half[0], [Fraction(0)] * shift
-    p = [Fraction(weight, whole) for weight in (*half[:0:-1], *half)]
-    return FiniteRound(list(zip([*p, *nothing], [*nothing, *p], strict=True)), Fraction(1, 1 << 180))
+def discrete(width: Fraction, shift: int, *, laplace: bool) -> FiniteRound:
+    """Return noise with masses in proportion to w_x = r^|x|, r = e^(−1/width), or e^(−x²/(2·width²)), against its shift by k.
 
-
-def discrete_laplace(width: Fraction, shift: int) -> FiniteRound:
-    """Return noise with masses in proportion to r^|x|, r = e^(−1/width), against its shift by k.
-
-    All x ≤ 0 have the loss k/width, all x ≥ k its negative, and 0 < x < k the loss (k − 2x)/width. So k + 1 outcomes are enough,
-    of the weights 1/(1 − r), r^x and r^k/(1 − r), and those in the reverse order. Each weight has a relative error η < 2^−200,
-    because exponentials err by two units of 2^−bits, r^k ≥ 2^(−1.5·k/width), and 1 − r ≥ 2^−62. Then P ≤ (1 + 4η)P′ and Q ≥ (1 −
-    4η)Q′, and αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
+    *Laplace*: all x ≤ 0 have the loss k/width, all x ≥ k its negative. So k + 1 outcomes are enough, of the weights 1/(1 − r),
+    r^x and r^k/(1 − r), and those in the reverse order. *Gaussian*: with x in −far..far, far ≥ 20·width; what is beyond is a
+    share of both laws below 2^−180, and counts as an infinite loss. Each weight has a relative error η < 2^−200, since
+    exponentials err by two units and their logarithms are above −bits/2, and 1 − r ≥ 2^−62. Then P ≤ (1 + 4η)P′ and
+    Q ≥ (1 − 4η)Q′, and     αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
     """
-    if shift > MOST_OUTCOMES or width > 1 << 60 or shift > 10_000 * width:
-        raise refused(f"discrete Laplace noise of the scale {float(width):.3g} that is moved by {shift} steps")
-    bits = BITS + math.ceil(Fraction(3, 2) * shift / width)
-
-    def power(x: int) -> int:
-        return exp(-math.floor((x << bits) / width), bits)
-
-    rest = (1 << bits) - power(1)
-    weights = [(1 << 2 * bits) // rest, *map(power, range(1, shift)), (power(shift) << bits) // rest]
-    p = [Fraction(weight, sum(weights)) for weight in weights]
-    return FiniteRound(list(zip(p, p[::-1], strict=True)), Fraction(1, 1 << 180))
+    far = shift if laplace else math.ceil(20 * width) + shift
+    size = far / width if laplace else far**2 / (2 * width**2)
+    if far > MOST_OUTCOMES or width > 1 << 60 or size > 10_000:
+        raise refused(f"discrete noise of the scale {float(width):.3g} that is moved by {shift} steps")
+    bits = BITS + math.ceil(3 * size)
+    half = [
+        exp(-math.floor(((x if laplace else x * x) << bits) * size / (far if laplace else far**2)), bits)
+        for x in range(far + 1)
+    ]
+    if laplace:
+        rest = (1 << bits) - exp(-math.floor((1 << bits) / width), bits)
+        weights = [(1 << 2 * bits) // rest, *half[1:-1], (half[-1] << bits) // rest]
+        p, q = weights, weights[::-1]
+    else:
+        weights = [*half[:0:-1], *half]
+        p, q = [*weights, *[0] * shift], [*[0] * shift, *weights]
+    total = sum(p)
+    return FiniteRound(
+        [(Fraction(a, total), Fraction(b, total)) for a, b in zip(p, q, strict=True)], Fraction(1, 1 << 180)
+    )

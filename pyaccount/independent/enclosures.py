@@ -90,14 +90,18 @@ def ln(x: int, bits: int) -> int:
     return total + (1 << work - bits - 1) >> work - bits
 
 
-def _inside(x: int, bits: int) -> tuple[int, int]:
-    """Return Pr[0 < N < x] and the density at x, for x ≥ 0.
+def tail(x: int, bits: int) -> int:
+    """Return Pr[N(0, 1) > x]; where e^(−x²/2) is below a unit, 0.
 
-    Pr[0 < N < x] = φ(x)·Σ_n x^(2n+1)/(1·3·…·(2n+1)) (Abramowitz & Stegun 26.2.11). All terms are positive. A rounding of up to 2
-    units in one of them is passed on with factors x²/(2n + 3) whose products are at most e^(x²/2), so that N terms err by at
-    most 2N²·e^(x²/2) units, and their product with φ(x) ≤ 0.4·e^(−x²/2) by N², N < 2^16. `work` has log₂ e^(x²/2) < 0.73·x² bits
-    more, since φ errs by a unit times a sum below 1.3·e^(x²/2). The series ends at a zero once the factors are below ½.
+    For x ≥ 0 it is ½ − φ(x)·Σ_n x^(2n+1)/(1·3·…·(2n+1)) (Abramowitz & Stegun 26.2.11). All terms are positive. A rounding of up
+    to 2 units in one of them is passed on with factors x²/(2n + 3) whose products are at most e^(x²/2), so that N terms err by
+    at most 2N²·e^(x²/2) units, and their product with φ(x) ≤ 0.4·e^(−x²/2) by N², N < 2^16. `work` has log₂ e^(x²/2) < 0.73·x²
+    bits more, since φ errs by a unit times a sum below 1.3·e^(x²/2). The series ends at a zero once the factors are below ½.
     """
+    if x < 0:
+        return (1 << bits) - tail(-x, bits)
+    if x * x >> bits + 1 > bits + 3 << bits:
+        return 0
     work = bits + GUARD + (x * x * 73 // 100 >> 2 * bits) + 1
     wide = x << work - bits
     square = wide * wide >> work
@@ -107,50 +111,7 @@ def _inside(x: int, bits: int) -> tuple[int, int]:
         total += term
         term = (term * square >> work) // (2 * n + 3)
         n += 1
-    half = 1 << work - bits - 1
-    return (density * total >> work) + half >> work - bits, density + half >> work - bits
-
-
-@cache
-def _node(sixteenths: int, bits: int) -> tuple[int, int]:
-    """Return the tail and the density at a multiple of 1/16."""
-    inside, density = _inside((abs(sixteenths) << bits) >> 4, bits)
-    return (1 << bits - 1) + (-inside if sixteenths >= 0 else inside), density
-
-
-@cache
-def _terms(work: int) -> int:
-    n = 1
-    while 5 * (n + 1) + math.lgamma(n + 1) / math.log(4.0) < work + 2:
-        n += 1
-    return n
-
-
-def tail(x: int, bits: int) -> int:
-    """Return Pr[N(0, 1) > x].
-
-    Where e^(−x²/2) is below a unit, 0 is returned. Beyond 40 the series of `_inside` is used. Otherwise, with c the nearest
-    multiple of 1/16 and d = x − c, Φ(c + d) − Φ(c) = φ(c)·Σ_n (−1)^n·He_n(c)·d^(n+1)/(n+1)!. u_n = He_n(c)·d^n/n! obeys u_(n+1)
-    = (c·d·u_n − d²·u_(n−1))/(n + 1), with |cd| ≤ 5/4 and |d| ≤ 1/32, so that its errors stay below 6 units, and those of the sum
-    below 6·N/32. Cramér's inequality |He_n(c)| ≤ 1.09·√(n!)·e^(c²/4) (ibid. 22.14.17) bounds term n, with φ(c), by
-    0.44·|d|^(n+1)/√(n!); the series ends when that is below 2^−work, and what follows falls by 32.
-    """
-    if x < 0:
-        return (1 << bits) - tail(-x, bits)
-    if x * x >> bits + 1 > bits + 3 << bits:
-        return 0
-    if x > 40 << bits:
-        return (1 << bits - 1) - _inside(x, bits)[0]
-    work = bits + GUARD
-    nearest = (x >> bits - 5) + 1 >> 1
-    at_node, density = _node(nearest, work)
-    d = (x << GUARD) - ((nearest << work) >> 4)
-    product, square = nearest * d >> 4, d * d >> work
-    before, u, total = 0, 1 << work, 0
-    for n in range(_terms(work)):
-        total += -(u // (n + 1)) if n % 2 else u // (n + 1)
-        before, u = u, (product * u - square * before >> work) // (n + 1)
-    return at_node - (density * (total * d >> work) >> work) + (1 << GUARD - 1) >> GUARD
+    return (1 << bits - 1) - ((density * total >> work) + (1 << work - bits - 1) >> work - bits)
 
 
 def up(x: Fraction, bits: int) -> int:

@@ -14,7 +14,7 @@ of a law on the losses kh.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from .enclosures import exp
@@ -127,24 +127,31 @@ def coefficients(a: list[int], b: list[int], digits: int, *, up: bool = True) ->
     return [int(whole[i : i + kept]) + up for i in range(width * (count - 1), -1, -width)]
 
 
-def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:
+def product(grid: LossGrid, a: Law, b: Law, spare: int, step: int = 0) -> Law:
     """Return a law above the composition of two.
 
-    Coefficients are rounded up. The largest losses become ∞ while their mass is at most `spare_top`, and the smallest move up to
-    the least that is kept while their mass is at most `spare_low`.
+    Coefficients are rounded up. The smallest losses move up to the least that is kept while their mass is at most `spare`, and
+    the largest become ∞ while theirs is at most a hundredth of it. Numbers that are multiples of a step add up like losses. Their
+    largest are cut down to the largest that is kept, while that takes at most `spare` off the mean, which `infinite` counts.
     """
     masses = coefficients(a.masses, b.masses, grid.digits)
-    infinite = -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
-    top, low, raised = len(masses), 0, 0
-    while top > 1 and masses[top - 1] <= spare_top:
-        top -= 1
-        spare_top -= masses[top]
-        infinite += masses[top]
-    while low + 1 < top and raised + masses[low] <= spare_low:
+    infinite = (
+        a.infinite + b.infinite if step else -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
+    )
+    top, low, beyond, raised = len(masses), 0, 0, 0
+    most_low, most_top = (spare // 1000, spare) if step else (spare, spare // 100)
+    while top > 1:
+        # A cut moves all that is beyond by one step.
+        cost = -(-(beyond + masses[top - 1]) * step >> grid.bits) if step else masses[top - 1]
+        if cost > most_top:
+            break
+        top, beyond, most_top, infinite = top - 1, beyond + masses[top - 1], most_top - cost, infinite + cost
+    while low + 1 < top and raised + masses[low] <= most_low:
         raised += masses[low]
         low += 1
     masses = masses[low:top]
     masses[0] += raised
+    masses[-1] += beyond if step else 0
     return Law(a.low + b.low + low, masses, infinite)
 
 
@@ -158,15 +165,10 @@ def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
     return result
 
 
-def power(grid: LossGrid, law: Law, count: int, spare: int) -> Law:
-    """Return a law above `count` of them; `spare` is the mass that may be moved at the lower end, 100 times that of the upper."""
+def power(grid: LossGrid, law: Law, count: int, spare: int, step: int = 0) -> Law:
+    """Return a law above `count` of them."""
     steps = 2 * count * count.bit_length()
-
-    def join(a: Law, b: Law, times: int) -> Law:
-        share = spare * times // steps
-        return product(grid, a, b, share // 100, share)
-
-    return repeated(law, count, join)
+    return repeated(law, count, lambda a, b, times: product(grid, a, b, spare * times // steps, step))
 
 
 def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
@@ -181,56 +183,3 @@ def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
         total += mass * (one - factor)
         factor = factor * step >> bits
     return -(-total >> bits) + law.infinite
-
-
-def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
-    """Return an ε near the least one with δ(ε) ≤ `target`; None if the mass of ∞ alone is larger."""
-    low, high = max(0, grid.loss(law.low - 1)), grid.loss(law.low + len(law.masses))
-    if delta(grid, law, high) > target:
-        return None
-    if low >= high or delta(grid, law, low) <= target:
-        return low
-    while high - low > 1 << grid.bits - 50:
-        middle = (low + high) // 2
-        low, high = (low, middle) if delta(grid, law, middle) <= target else (middle, high)
-    return high
-
-
-class Cells(NamedTuple):
-    """A whole number that is read off an output: bounds of its masses, from below under P and from above under Q."""
-
-    low: int
-    under_p: list[int]
-    under_q: list[int]
-
-
-def lower_delta(grid: LossGrid, parts: Iterable[tuple[Cells, int]], epsilon: int, spare: int) -> int:
-    """Return a lower bound of δ(ε) of a composition, in units of 10^−digits.
-
-    The sum T of the numbers of all rounds is a statistic of all outputs, so that δ(ε) ≥ Σ_t (P(T = t) − e^ε·Q(T = t))₊. Outputs
-    with little mass under P are left out, the same ones under P and Q. P is rounded down, Q up.
-    """
-
-    def join(a: Cells, b: Cells, share: int) -> Cells:
-        p = coefficients(a.under_p, b.under_p, grid.digits, up=False)
-        q = coefficients(a.under_q, b.under_q, grid.digits)
-        low, top, ends = 0, len(p), [share, share]
-        while top - low > 1 and p[top - 1] <= ends[0]:
-            top -= 1
-            ends[0] -= p[top]
-        while top - low > 1 and p[low] <= ends[1]:
-            ends[1] -= p[low]
-            low += 1
-        return Cells(a.low + b.low + low, p[low:top], q[low:top])
-
-    whole: Cells | None = None
-    for one, count in parts:
-
-        def of_run(a: Cells, b: Cells, times: int, count: int = count) -> Cells:
-            return join(a, b, spare * times // count)
-
-        run = repeated(one, count, of_run)
-        whole = run if whole is None else join(whole, run, spare)
-    assert whole is not None
-    growth = exp(epsilon, grid.bits) + 1
-    return sum(max(0, p + (-q * growth >> grid.bits)) for p, q in zip(whole.under_p, whole.under_q, strict=True))

@@ -20,12 +20,12 @@ from .laws import (
     Displaced,
     FiniteRound,
     GaussianRound,
+    Guarantees,
     LaplaceRound,
     MixtureRound,
-    RangeRound,
+    Ranges,
     Renyi,
     Round,
-    guarantees,
 )
 from .moments import Correlated, Renewals, SecretRound, columns_of
 
@@ -81,8 +81,11 @@ class FormRounds:
 
     def _of_runs(self, node: FormPart, rounds: RoundCounts) -> Round:
         if node["kind"] == "best":
-            law = {key: Fraction(value) for key, value in node["runs"].items() if key != "kind"}
-            return BestRound(rounds, self.small, node["runs"]["kind"], law)
+            runs = dict(node["runs"])
+            kind = runs.pop("kind")
+            if kind not in ("geometric", "poisson", "binomial"):
+                raise refused(f"the best of a {kind} number of runs")
+            return BestRound(rounds, self.small, kind, {key: Fraction(value) for key, value in runs.items()})
         if self.group != 1:
             raise refused("groups with a run on a sample")
         kinds = {part["kind"] for part in parts_of(node["of"])}
@@ -133,24 +136,17 @@ class FormRounds:
         added, once = self.adjacency == "add-remove", kind == "fixed-size"
         if size > 50_000 or size > records or subset > records or (added and size > records - self.group):
             raise refused("batches of more than 50,000 records, or that the data set cannot fill")
-        lost = Fraction(0)
+        lost, two = Fraction(0), kind in ("must-ow", "must-ww")
+        if kind == "must-ww" or (kind == "must-wo" and size > subset) or (two and self.group != 1):
+            raise refused(f"the sampler {kind} of groups, or with such a subset")
         if once:
             law = draws.hypergeometric(records, size, self.group)
-        elif kind in ("with-replacement", "must-wo"):
-            if kind == "must-wo" and size > subset:
-                raise refused("batches that are larger than the subset")
-            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
-        elif self.group != 1:
-            raise refused("groups with this sampler")
-        elif kind == "must-ow":
-            law, lost = draws.mixed(
-                {1: Fraction(subset, records)}, lambda _: draws.binomial(size, Fraction(1, subset), self.least)
-            )
+        elif two:
+            # The record is in the first stage with probability b/N, and is then drawn as one of b.
+            law, lost = draws.binomial(size, Fraction(1, subset), self.least)
+            law = {j: weight * subset / records for j, weight in law.items()}
         else:
-            first, more = draws.binomial(subset, Fraction(1, records), self.least)
-            law, lost = draws.mixed(first, lambda i: draws.binomial(size, Fraction(i, subset), self.least))
-            lost += more
-        two = kind in ("must-ow", "must-ww")
+            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
             return MixtureRound(law, 4 * square, None, lost)
@@ -169,8 +165,6 @@ class FormRounds:
             run = self._spaced(matrix, rounds, sampler, main, also)
             run.sampled = node if "entries" not in matrix else None
             yield run, 1
-        elif kind == "truncated-spaced" and self.plain and self.zeroed:
-            yield self._spaced(matrix, rounds, sampler, main, also), 1
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
         elif kind == "allocation" and self.plain and plain and sampler["participations"] == 1:
@@ -210,9 +204,9 @@ class FormRounds:
         They are orthogonal, so that they compose; the last one may be cut off (Choquette-Choo et al. 2023, arXiv:2306.08153,
         Theorem 4).
         """
-        entries, norm = columns.column(matrix, rounds) if matrix["kind"] not in columns.SERIES else ([], Fraction(1))
+        entries, norm = columns.column(matrix, rounds)
         parts, p = sampler["parts"], chance(sampler["probability"])
-        if not entries or len(entries) > parts:
+        if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
         turns = -(-rounds // parts)
         for count, rows in ((turns - 1, parts), (1, rounds - (turns - 1) * parts)):
@@ -225,12 +219,8 @@ class FormRounds:
         p, b = sampler["probability"], sampler["separation"]
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
-        law, truncated = Renewals(rounds, b, p, sampler["start"] == "warm"), Fraction(0)
-        if "size" in sampler:
-            truncated = draws.seldom(
-                rounds, sampler["records"] - 1, p / (1 + (b - 1) * p) if law.warm else p, sampler["size"]
-            )
-        return Correlated(law, columns_of(matrix, rounds, main, b, also), truncated)
+        law = Renewals(rounds, b, p, sampler["start"] == "warm")
+        return Correlated(law, columns_of(matrix, rounds, main, b, also))
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""
@@ -260,13 +250,12 @@ class FormRounds:
             if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
                 raise refused("groups that move several numbers, or a sensitivity that is no whole number of steps")
             laplace = kind == "discrete-laplace"
-            make, width = (draws.discrete_laplace, "scale") if laplace else (draws.discrete_gaussian, "sigma")
-            return make(node[width] / node["step"], int(steps))
+            return draws.discrete(node["scale" if laplace else "sigma"] / node["step"], int(steps), laplace=laplace)
         if kind == "randomized-response":
             return self._response(node["truth_probability"], node["values"], node)
         if kind == "mixture-of-gaussians" and self.plain:
             return _mixture(node["sensitivities"], node["probabilities"], node["sigma"])
-        return RangeRound(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
+        return Ranges(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
 
     def _response(self, p: Fraction, values: int, node: FormPart) -> Round:
         """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
@@ -282,19 +271,14 @@ class FormRounds:
 
     def _stated(self, kind: str, node: FormPart) -> Round:
         """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
-        if kind not in ("zcdp", "guarantees", "renyi"):
-            raise refused(f"the mechanism {kind} for groups, or under replace-one")
+        if kind not in ("zcdp", "guarantees"):
+            raise refused(f"the mechanism {kind}, or for groups, or under replace-one")
         steps = self.group * node.get("steps", 1)
         if node.get("exception") or (steps != 1 and (kind != "zcdp" or node["xi"])):
             raise refused("stated guarantees of several steps, or with an exception")
         if kind == "zcdp":
             return Renyi(steps**2 * node["rho"], node["xi"])
-        if kind == "guarantees":
-            return guarantees(node["points"])
-        table = dict(node["points"])
-        if len(table) < len(node["points"]):
-            raise refused("orders that are given twice")
-        return Renyi(Fraction(0), Fraction(0), table)
+        return Guarantees(node["points"])
 
 
 def _shows_draws(node: FormPart) -> bool:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .beside import with_files
-from .composition import SLACK, Log, ProvenBounds
 from .form import digest, parsed, refused, unique
 from .lattice import NotCheckableError
 from .laws import Round
 from .meaning import FormRounds
-from .moments import Correlated, SecretRound, prove
+from .moments import Correlated, SecretRound
+from .search import SLACK, Log, ProvenBounds, prove
 
 #: The failure probability of a proof by samples of the checker.
 FAILURE = 1e-10

@@ -14,10 +14,9 @@ from normal_forms import claim, form, judged, spaced, verdict_of
 from scipy.stats import binom, norm
 
 import pyaccount
-from pyaccount.independent import moments
-from pyaccount.independent.draws import seldom
+from pyaccount.independent import search
+from pyaccount.independent.draws import crowded
 from pyaccount.independent.lattice import NotCheckableError
-from pyaccount.independent.laws import MixtureRound
 from pyaccount.independent.moments import Correlated, MovedColumns, Renewals
 from pyaccount.independent.polynomials import is_above
 from pyaccount.independent.verdict import ProofLimits, check, claim_of
@@ -26,11 +25,11 @@ Weighted = list[tuple[float, list[float]]]
 
 
 def equal(first: list[Fraction], square: Fraction, apart: int) -> MovedColumns:
-    return MovedColumns([first], square, apart, Fraction(0), equal=True)
+    return MovedColumns([first], square, apart, Fraction(0))
 
 
 def prove(parts: list[tuple[Any, int]], epsilon: Fraction, target: Fraction, seconds: float) -> Any:
-    return moments.prove(parts, epsilon, target, seconds, lambda line: None)
+    return search.prove(parts, epsilon, target, seconds)
 
 
 def two_rounds(p: float, b: int, columns: list[list[float]], sigma: float, *, warm: bool) -> Weighted:
@@ -88,12 +87,8 @@ def test_bounds_are_above_quadratures(seed: int) -> None:
     if toeplitz:
         listed[1] = listed[0]
     entries = [[Fraction(round(10 * each), 10) for each in column] for column in listed]
-    columns = (
-        equal(entries[0], 1 / sigma**2, b)
-        if toeplitz
-        else MovedColumns(entries, 1 / sigma**2, b, Fraction(0), equal=False)
-    )
-    run = Correlated(Renewals(2, b, p, warm=warm), columns, Fraction(0))
+    columns = equal(entries[0], 1 / sigma**2, b) if toeplitz else MovedColumns(entries, 1 / sigma**2, b, Fraction(0))
+    run = Correlated(Renewals(2, b, p, warm=warm), columns)
     patterns = two_rounds(float(p), b, listed, float(sigma), warm=warm)
     for epsilon in (0.3, 2.0):
         removed, added = deltas(patterns, epsilon)
@@ -108,63 +103,18 @@ def test_bounds_are_above_quadratures(seed: int) -> None:
             assert max(deltas(patterns, float(found.epsilon))) <= exact * 1.01 * (1 + 1e-4)
 
 
-def test_a_tangent_is_below_the_loss_and_touches_it() -> None:
-    law = Renewals(2, 2, Fraction(3, 10), warm=True)
-    columns = equal([Fraction(4, 5), Fraction(3, 5)], Fraction(1), 2)
-    run, patterns = Correlated(law, columns, Fraction(0)), two_rounds(0.3, 2, [[0.8, 0.6]] * 2, 1.0, warm=True)
-
-    def loss(y: np.ndarray) -> float:
-        return math.log(sum(w * math.exp(np.dot(x, y) - np.dot(x, x) / 2) for w, x in patterns))
-
-    unit = 1 << 320
-    along, theta = [unit // 2, unit // 3], Fraction(3, 2)
-    tangent = run.tangent(along, theta)
-    assert tangent is not None
-    moved = np.array([[0.8, 0.0], [0.6, 0.8]])
-    d = float(theta) * moved @ np.array([0.5, 1 / 3])
-    weights, high, rise = tangent
-    g = moved @ np.array([each / unit for each in weights])
-    assert float(high) == pytest.approx(g @ g, rel=1e-12)
-    # The constant is that of the loss of a Gaussian mechanism: ln f(−d) + ⟨g, d⟩ + ‖g‖²/2.
-    constant = float(rise) - g @ g / 2
-    assert loss(-d) == pytest.approx(constant - g @ d, rel=1e-10)
-    drawn = np.random.default_rng(5)
-    for y in drawn.normal(0, 3, (200, 2)):
-        assert loss(y) >= constant + g @ y - 1e-12
-
-
 @pytest.mark.parametrize(
     ("rounds", "b", "warm"), [(2, 2, True), (2, 3, True), (2, 5, True), (2, 1, True), (2, 2, False)]
 )
 def test_the_probability_of_never_taking_part(rounds: int, b: int, warm: bool) -> None:
-    run = Correlated(Renewals(rounds, b, Fraction(3, 10), warm=warm), equal([Fraction(1)], Fraction(1), b), Fraction(0))
+    law = Renewals(rounds, b, Fraction(3, 10), warm=warm)
     nobody = two_rounds(0.3, b, [[1.0], [1.0]], 1.0, warm=warm)[0][0]
-    never = run.never()
+    never = law.never()
     assert never is not None
     assert float(never) >= -math.log(nobody) - 1e-15
     if b <= rounds + 1:
         assert float(never) == pytest.approx(-math.log(nobody), rel=1e-12)
-    assert Correlated(Renewals(rounds, 1, Fraction(1), warm=True), run.columns, Fraction(0)).never() is None
-
-
-def test_independent_phases_multiply_their_moments() -> None:
-    # One round without a matrix is Poisson sampling, which the lattice composes as well.
-    p, square = Fraction(1, 10), Fraction(1, 4)
-    single = Correlated(Renewals(1, 1, p, warm=False), equal([Fraction(1)], square, 1), Fraction(0))
-    same = MixtureRound({1: p}, square)
-    rounds, epsilon, target = 20, Fraction(3), Fraction(1, 10**5)
-    three = prove([(single, rounds)], epsilon, target, 20.0)
-    mixed = prove([(single, 12), (same, 8)], epsilon, target, 20.0)
-    truth = prove([(same, rounds)], epsilon, target, 4.0)
-    whole = prove(
-        [(Correlated(Renewals(rounds, 1, p, warm=False), single.columns, Fraction(0)), 1)],
-        epsilon,
-        target,
-        20.0,
-    )
-    assert truth.delta <= whole.delta
-    assert float(three.delta) == pytest.approx(float(whole.delta), rel=1e-9)
-    assert float(mixed.delta) == pytest.approx(float(whole.delta), rel=1e-9)
+    assert Renewals(rounds, 1, Fraction(1), warm=True).never() is None
 
 
 def test_polynomials_are_proven_to_be_above() -> None:
@@ -181,19 +131,19 @@ def test_polynomials_are_proven_to_be_above() -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "rate", "most"),
+    ("others", "rate", "size"),
     [(1000, Fraction(1, 50), 40), (10**7, Fraction(1, 10**4), 1200), (50, Fraction(1, 2), 50)],
 )
-def test_how_seldom_a_batch_is_truncated(records: int, rate: Fraction, most: int) -> None:
-    assert float(seldom(3, records, rate, most)) == pytest.approx(
-        3 * float(rate) * binom.sf(most - 1, records, float(rate)), rel=1e-7
-    )
+def test_batches_are_seldom_full(others: int, rate: Fraction, size: int) -> None:
+    found = crowded(others, rate, size)
+    assert float(sum(found)) == pytest.approx(binom.sf(size - 1, others, float(rate)), rel=1e-7)
+    assert float(found[0]) == pytest.approx(binom.pmf(size, others, float(rate)), rel=1e-7)
 
 
 def test_batches_that_are_often_truncated_have_no_bound() -> None:
-    assert seldom(3, 40, Fraction(1, 2), 41) == 0
+    assert crowded(40, Fraction(1, 2), 41) == []
     with pytest.raises(NotCheckableError, match="often truncated"):
-        seldom(3, 100, Fraction(1, 2), 50)
+        crowded(100, Fraction(1, 2), 50)
 
 
 ROOT = {"bands": "3", "kind": "banded-square-root", "normalised": "yes"}

@@ -14,17 +14,17 @@ Weighted = list[tuple[float, list[int]]]
 
 
 def equal(first: list[Fraction], square: Fraction, apart: int) -> MovedColumns:
-    return MovedColumns([first], square, apart, Fraction(0), equal=True)
+    return MovedColumns([first], square, apart, Fraction(0))
 
 
 def listed_one_by_one(columns: list[list[Fraction]], square: Fraction, apart: int) -> MovedColumns:
-    return MovedColumns(columns, square, apart, Fraction(0), equal=False)
+    return MovedColumns(columns, square, apart, Fraction(0))
 
 
 def bound(
     law: Renewals, columns: MovedColumns, m: int, seconds: float = math.inf, *, up: bool = True
 ) -> Fraction | None:
-    return Chain(law, columns, m, up=up, bits=56).moment(seconds, None)
+    return Chain(law, columns, m, up=up, bits=56).moment(seconds)
 
 
 def patterns(law: Renewals) -> Weighted:

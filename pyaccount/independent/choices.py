@@ -1,0 +1,62 @@
+"""Choices in doubles: thresholds, orders, and how far nodes are apart. A poor choice is loose, never false."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+#: Nodes are g points apart if g² times the mass that is left, tilted to the loss of interest, is about this.
+FINE = 0.03
+#: Means, and logarithms of weights, of a mixture of normal laws.
+Terms = Sequence[tuple[float, float]]
+
+
+def threshold(pair: Any, alpha: int, bits: int) -> int:
+    """Return about the t at which P/Q of a mixture is α: the logarithms of both, less the infimum of P/Q, are alike there."""
+    (s, sides), unit = pair.rounded(bits), bits * math.log(2.0)
+    floor = 0 if pair.v else sides[0][0]
+    p, q = (
+        [
+            (j * s / (1 << bits), math.log(w) - unit)
+            for j, w in side.items()
+            if w and (j or not floor or side is sides[1])
+        ]
+        for side in sides
+    )
+    means, loss = [abs(m) for m, _ in (*p, *q) if m], math.log(alpha - floor) - unit
+    high = 60 + 60 * max(means) + (abs(loss) + max(abs(w) for _, w in (*p, *q)) + 60) / min(means)
+    low, t = -high, pair._last
+    for _ in range(80):
+        (a, rise), (b, fall) = _log_sum(p, t), _log_sum(q, t)
+        value, slope = a - b - loss, rise - fall
+        if abs(value) < 1e-13 * (1 + abs(loss)) or high - low < 1e-14 * high:
+            break
+        low, high = (low, t) if value > 0 else (t, high)
+        t -= value / slope if slope > 0 else math.inf
+        t = t if low < t < high else (low + high) / 2
+    pair._last = t
+    return int(t * (1 << 50)) << bits - 50
+
+
+def _log_sum(terms: Terms, t: float) -> tuple[float, float]:
+    exponents = [w + m * t - m * m / 2 for m, w in terms]
+    most = max(exponents)
+    sizes = [math.exp(each - most) for each in exponents]
+    return most + math.log(sum(sizes)), sum(m * size for (m, _), size in zip(terms, sizes, strict=True)) / sum(sizes)
+
+
+def order(rho: float, xi: float, loss: float) -> float:
+    """Return about the a − 1 with the least bound by Rényi divergences ξ + aρ of order a."""
+    low, high = 1e-9, 1e9
+    for _ in range(100):
+        a = 1 + math.sqrt(low * high)
+        slope = (2 * a - 1) * rho + xi - loss + math.log1p(-1 / a)
+        low, high = (a - 1, high) if slope < 0 else (low, a - 1)
+    return low
+
+
+def points_apart(fall: float, loss: float, h: float, *, tilt: float, far: float) -> int:
+    """Return after how many points the next node follows; beyond the loss `far` of interest the tilt grows no more."""
+    weight = math.log(max(1e-300, fall)) + tilt * min(loss, far) - max(0.0, loss - far)
+    return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.5 / h)))

@@ -1,0 +1,144 @@
+"""The search for a proof: the lattice is refined until the claim is proven, or refuted, or time is up.
+
+Nothing here is a bound: all of them come from `composition`, `lattice` and `moments`, and a poor choice only makes one loose.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+from .composition import RoundCounts, composed, lawful, together
+from .enclosures import up
+from .lattice import SPACING, Law, LossGrid, delta
+from .laws import Blend, GaussianRound
+from .moments import Correlated, SecretRound
+from .refuting import lower, lower_of_one
+
+Log = Callable[[str], None]
+#: A lattice has at most this many points, in all laws together.
+MOST_POINTS = 600_000
+#: A guarantee is proven if δ is at most this much larger, relatively; the verdict says how much.
+SLACK = Fraction(1, 1000)
+
+
+class ProvenBounds(NamedTuple):
+    """δ(ε) is at most `delta` and at least `lower`, and ε(δ) at most `epsilon`, at the ε and δ claimed."""
+
+    delta: Fraction
+    epsilon: Fraction | None = None
+    lower: Fraction | None = None
+    spacing: float = 0.0
+
+
+def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
+    """Return an ε near the least one with δ(ε) ≤ `target`; None if the mass of ∞ alone is larger."""
+    low, high = max(0, grid.loss(law.low - 1)), grid.loss(law.low + len(law.masses))
+    if delta(grid, law, high) > target:
+        return None
+    if low >= high or delta(grid, law, low) <= target:
+        return low
+    while high - low > 1 << grid.bits - 50:
+        middle = (low + high) // 2
+        low, high = (low, middle) if delta(grid, law, middle) <= target else (middle, high)
+    return high
+
+
+def least_epsilon(at: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
+    """Return an ε between two for which a bound holds, near the least one; None if it does not hold at the larger one."""
+    if not at(high):
+        return None
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if at(middle) else (middle, high)
+    return high
+
+
+def prove(
+    parts: RoundCounts, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
+) -> ProvenBounds:
+    """Return bounds of δ at ε and of ε at δ: of one run with correlated noise also by moments, of anything else by lattices."""
+    secret = [part for part, _ in parts if isinstance(part, SecretRound)]
+    alone = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+    public = [(GaussianRound(part.square) if isinstance(part, SecretRound) else part, count) for part, count in parts]
+    known = by_lattices(public, epsilon, target, seconds / 8 if secret else seconds, log)
+    known = known._replace(lower=None) if secret else known
+    if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
+        return known
+    found = alone.delta(epsilon, target, seconds, log)
+    if found >= known.delta:
+        return known
+    proven = least_epsilon(lambda e: alone.delta(e, target, 0, lambda line: None) <= target, Fraction(0), epsilon)
+    return ProvenBounds(found, proven)
+
+
+def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> ProvenBounds:
+    """Return the bounds of one round whose profile is known at every ε: that of a lattice with one point, ε rounded down."""
+    bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
+
+    def above(value: Fraction) -> Fraction:
+        grid = LossGrid(math.floor(value * (1 << SPACING)), 1, bits)
+        return Fraction(max(part.value(grid, 1, side) for side in (0, 1)[: 2 - part.symmetric]), 1 << bits)
+
+    found, grid = above(epsilon), LossGrid(max(1, math.floor(epsilon * (1 << SPACING))), 1, bits)
+    lawful(part, grid, [(1, part.value(grid, 1, 0))])
+    known = least_epsilon(lambda value: above(value) <= target, epsilon / 2, 2 * epsilon + 1)
+    return ProvenBounds(found, known, lower_of_one(part, epsilon, bits))
+
+
+def by_lattices(
+    parts: RoundCounts, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
+) -> ProvenBounds:
+    """Return bounds of δ at ε and of ε at δ: lattices become finer until δ(ε) ≤ target, or the contrary is proven.
+
+    After about `seconds` of processor time no finer one is begun. The excess of δ falls as h² does: from two lattices follows
+    how fine the next must be, and whether the claim may be out of reach, so that a lower bound is looked for.
+    """
+    began, parts = time.process_time(), together(parts)
+    (alone, count), *others = parts
+    if not others and count == 1 and isinstance(alone, GaussianRound | Blend):
+        return of_one(alone, epsilon, target)
+    rounds = sum(count for _, count in parts)
+    claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
+    h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
+    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11) + max(part.more_digits for part, _ in parts)
+    bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
+    at, goal = up(epsilon, bits), int(target * (1 + SLACK) * 10**digits)
+    attempts: list[tuple[int, LossGrid, tuple[Law, Law]]] = []
+    below, before = None, 0.0
+    while True:
+        grid = LossGrid(max(1, round(h * (1 << SPACING))), digits, bits)
+        laws = composed(parts, grid, tilt, target / 100, claimed)
+        found = max(delta(grid, law, at) for law in laws)
+        attempts.append((found, grid, laws))
+        passed, points = time.process_time() - began, sum(len(law.masses) for law in laws)
+        log(f"spacing {h:.3g}: δ {found / 10**digits:.6g}, {points} losses, {passed:.1f} s")
+        if found <= goal:
+            break
+        nearer = delta(grid, laws[0], at - (1 << bits) // 200)
+        slope = math.log(max(1, nearer) / found) * 200
+        tilt, factor = max(tilt * 0.2, slope) if slope > 0 else tilt, 2.0
+        if len(attempts) > 1:
+            coarse, ratio = attempts[-2][0], attempts[-2][1].h / grid.h
+            excess = (coarse - found) / (ratio**2 - 1)
+            margin = goal - (found - excess)
+            factor = min(max(math.sqrt(max(excess, 1.0) / (0.6 * margin)) if margin > 0 else 2.0, 1.3), 8.0)
+            if margin <= abs(excess) / 50:
+                below = lower(parts, grid.h, digits, epsilon, target)
+                if below > target * (1 + SLACK):
+                    break
+        # The time of a lattice is about that of its points, and all lattices before were coarser.
+        factor = min(factor, MOST_POINTS / points, (seconds - passed) / max(passed - before, 0.01) / 1.2)
+        before = passed
+        if factor < 1.2:
+            break
+        h /= factor
+    least, grid, laws = min(attempts)
+    values = [epsilon_at(grid, law, int(target * 10**digits)) for law in laws]
+    known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
+    if below is None and least > goal:
+        below = lower(parts, grid.h, digits, epsilon, target)
+    return ProvenBounds(Fraction(least, 10**digits), known, below, grid.h)
