@@ -15,9 +15,12 @@ import pytest
 from helpers.plain_documents import doc, sectioned
 
 import pyaccount
+from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.recursion import RecursionTheorem
+from pyaccount.plan.rounds import Bounds
+from pyaccount.profiles import FixedSizeRunProfile, Rounds
 
 FIXED = "adjacency=replace-one sampler=fixed-size dataset_size=50 expected_batch_size=1"
 ONE = doc(FIXED, iterations=30, multiplier=1.0)
@@ -136,7 +139,7 @@ def _epsilon(*noises: float) -> tuple[float, float]:
     return answer.lower, answer.upper
 
 
-def test_phases_are_one_recursion() -> None:
+def test_equal_phases_are_one_recursion() -> None:
     """Two halves of a run are the run."""
     run = pyaccount.load(doc(FIXED, iterations=16, multiplier=1.0))
     whole = Engine().ask(compile_document(run).at().bounds(), Question(None, 1e-5, 1e-4))
@@ -144,10 +147,12 @@ def test_phases_are_one_recursion() -> None:
 
 
 @pytest.mark.nightly
-def test_phases_that_differ_are_taken_in_their_order() -> None:
-    """With more noise in one half a run costs less, in both orders, which need not cost the same."""
+def test_the_order_of_phases_that_differ_changes_no_upper_end() -> None:
+    """With more noise in one half a run costs less. The attack plays the phases in their order, and is below for both."""
     most, least = _epsilon(1.0, 1.0), _epsilon(2.0, 2.0)
-    for lower, upper in (_epsilon(1.0, 2.0), _epsilon(2.0, 1.0)):
+    falling, rising = _epsilon(1.0, 2.0), _epsilon(2.0, 1.0)
+    assert falling[1] == rising[1]
+    for lower, upper in (falling, rising):
         assert least[1] < lower <= upper < most[0]
 
 
@@ -167,3 +172,18 @@ def test_a_solved_blank_is_better_than_by_the_composed_bound(blank: str, better:
     plan = compile_document(pyaccount.load(document)).without_recursion()
     assert Engine().ask(plan.at(value).bounds(), Question(None, 1e-5, 1e-3)).upper > 4.2
     assert found.data.solved.fails_at == better(value, found.data.solved.fails_at)
+
+
+@pytest.mark.nightly
+def test_a_recursion_in_the_order_of_the_document_bounds_no_other_order() -> None:
+    """It is why phases that differ are composed: an attack on one order exceeds the upper end of a recursion in the other one."""
+    phases = ((100, 1, 1.0, 100), (100, 1, 2.0, 100))
+    above, below = (
+        FixedSizeRunProfile(phases, 1e-5, None, below=False),
+        FixedSizeRunProfile(phases[::-1], 1e-5, None, below=True),
+    )
+    ends = [
+        Engine().ask({side: Bounds(*[(Rounds(one, 1),)] * 2) for side in DIRECTIONS}, Question(None, 1e-5, 1e-4))
+        for one in (above, below)
+    ]
+    assert ends[1].lower > ends[0].upper
