@@ -9,7 +9,7 @@ from typing import Any
 #: Nodes are g points apart if g² times the mass that is left, tilted to the loss of interest, is about this.
 FINE = 0.03
 #: Means, and logarithms of weights, of a mixture of normal laws.
-Terms = Sequence[tuple[float, float]]
+WeightedLosses = Sequence[tuple[float, float]]
 
 
 def threshold(pair: Any, alpha: int, bits: int) -> int:
@@ -39,7 +39,7 @@ def threshold(pair: Any, alpha: int, bits: int) -> int:
     return int(t * (1 << 50)) << bits - 50
 
 
-def _log_sum(terms: Terms, t: float) -> tuple[float, float]:
+def _log_sum(terms: WeightedLosses, t: float) -> tuple[float, float]:
     exponents = [w + m * t - m * m / 2 for m, w in terms]
     most = max(exponents)
     sizes = [math.exp(each - most) for each in exponents]

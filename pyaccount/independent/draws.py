@@ -53,21 +53,21 @@ def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
     return whole(law, none)
 
 
-def crowded(others: int, rate: Fraction, size: int) -> list[Fraction]:
-    """Return bounds of Pr[r = B], Pr[r = B + 1], … for r ~ Bin(others, rate), the last one of all that follow.
+def crowded(rest: int, rate: Fraction, size: int) -> list[Fraction]:
+    """Return bounds of Pr[r = B], Pr[r = B + 1], … for r ~ Bin(rest, rate), the last one of all that follow.
 
     The first has an exact logarithm, up to 2^−250. A further term follows by a factor below 1, as B is above the mean
     (checked), and is rounded up. Once the factor is below ½, what follows a term is below it. All are within 2^−200 of the truth,
     but the last one, which is at most 2^−79 of their sum.
     """
-    if size > others:
+    if size > rest:
         return []
-    if size <= others * rate or rate == 1 or others > 10**12:
+    if size <= rest * rate or rate == 1 or rest > 10**12:
         raise refused("batches that are often truncated")
-    first = ln_above(Fraction(math.comb(others, size))) + size * ln_above(rate) + (others - size) * ln_above(1 - rate)
+    first = ln_above(Fraction(math.comb(rest, size))) + size * ln_above(rate) + (rest - size) * ln_above(1 - rate)
     found, total, odds = [exp_above(first)], Fraction(0), rate / (1 - rate)
-    for r in range(size, others):
-        total, factor = total + found[-1], Fraction(others - r, r + 1) * odds
+    for r in range(size, rest):
+        total, factor = total + found[-1], Fraction(rest - r, r + 1) * odds
         if factor < Fraction(1, 2) and found[-1] < total / (1 << 80):
             return [*found[:-1], 2 * found[-1]]
         found.append(Fraction(up(found[-1] * factor, BITS), 1 << BITS))

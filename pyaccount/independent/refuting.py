@@ -73,7 +73,7 @@ def cells(part: Round, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells
     return Cells(low, under_p, under_q)
 
 
-def lower_delta(grid: LossGrid, parts: Sequence[tuple[Cells, int]], epsilon: int, spare: int) -> int:
+def _lower_delta(grid: LossGrid, parts: Sequence[tuple[Cells, int]], epsilon: int, spare: int) -> int:
     """Return a lower bound of δ(ε) of a composition, in units of 10^−digits.
 
     The sum T of the numbers of all rounds is a statistic of all outputs, so that δ(ε) ≥ Σ_t (P(T = t) − e^ε·Q(T = t))₊. Outputs
@@ -105,7 +105,7 @@ def lower(parts: RoundCounts, spacing: float, digits: int, epsilon: Fraction, ta
         found = [(cells(part, grid, at, side), count) for (part, count), at in zip(parts, nodes, strict=True)]
         known = [(each, count) for each, count in found if each is not None]
         if len(known) == len(parts):
-            best = max(best, lower_delta(grid, known, up(epsilon, grid.bits), int(target * 10**grid.digits / 100_000)))
+            best = max(best, _lower_delta(grid, known, up(epsilon, grid.bits), int(target * 10**grid.digits / 100_000)))
     return Fraction(best, 10**grid.digits)
 
 

@@ -47,7 +47,7 @@ def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
     return high
 
 
-def least_epsilon(at: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
+def _least_epsilon(at: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
     """Return an ε between two for which a bound holds, near the least one; None if it does not hold at the larger one."""
     if not at(high):
         return None
@@ -64,14 +64,14 @@ def prove(
     secret = [part for part, _ in parts if isinstance(part, SecretRound)]
     alone = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
     public = [(GaussianRound(part.square) if isinstance(part, SecretRound) else part, count) for part, count in parts]
-    known = by_lattices(public, epsilon, target, seconds / 8 if secret else seconds, log)
+    known = _by_lattices(public, epsilon, target, seconds / 8 if secret else seconds, log)
     known = known._replace(lower=None) if secret else known
     if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
         return known
     found = alone.delta(epsilon, target, seconds, log)
     if found >= known.delta:
         return known
-    proven = least_epsilon(lambda e: alone.delta(e, target, 0, lambda line: None) <= target, Fraction(0), epsilon)
+    proven = _least_epsilon(lambda e: alone.delta(e, target, 0, lambda line: None) <= target, Fraction(0), epsilon)
     return ProvenBounds(found, proven)
 
 
@@ -85,11 +85,11 @@ def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> 
 
     found, grid = above(epsilon), LossGrid(max(1, math.floor(epsilon * (1 << SPACING))), 1, bits)
     lawful(part, grid, [(1, part.value(grid, 1, 0))])
-    known = least_epsilon(lambda value: above(value) <= target, epsilon / 2, 2 * epsilon + 1)
+    known = _least_epsilon(lambda value: above(value) <= target, epsilon / 2, 2 * epsilon + 1)
     return ProvenBounds(found, known, lower_of_one(part, epsilon, bits))
 
 
-def by_lattices(
+def _by_lattices(
     parts: RoundCounts, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
 ) -> ProvenBounds:
     """Return bounds of δ at ε and of ε at δ: lattices become finer until δ(ε) ≤ target, or the contrary is proven.
@@ -98,8 +98,8 @@ def by_lattices(
     how fine the next must be, and whether the claim may be out of reach, so that a lower bound is looked for.
     """
     began, parts = time.process_time(), together(parts)
-    (alone, count), *others = parts
-    if not others and count == 1 and isinstance(alone, GaussianRound | Blend):
+    (alone, count), *rest = parts
+    if not rest and count == 1 and isinstance(alone, GaussianRound | Blend):
         return of_one(alone, epsilon, target)
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)

@@ -61,7 +61,7 @@ SOURCE = (
     "Regehr, Kamath & Steinke 2024 (arXiv:2405.20769); proof in rust/core/src/adaptive"
 )
 ATTACK = (
-    "an attack on all rounds by adaptive gradients: while the loss so far is below ε, the record contributes 1, and its "
+    "two data sets whose gradients adapt over all rounds: while the loss so far is below ε, the record contributes 1, and its "
     "replacement and all other records −1; otherwise the record and all others −1, and the replacement 1."
 )
 #: The sources of error of a recursion, as the core gives them. What the lattice and the cover of all triangles of gradients add

@@ -451,10 +451,10 @@ def test_curves_off_histograms_cover_the_truth(proposal: Any) -> None:
     for epsilon in (0.3, 0.9, 1.6):
         truth = exact_delta(*beside(patterns, matrix, MU), direction, epsilon)
         points = [histogram.point(one, epsilon, q) for histogram in histograms]
-        assert sum(point.upper < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
-        assert sum(point.lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
-        assert np.median([point.upper for point in points]) < 2.0 * truth
-        assert np.median([point.lower for point in points]) > 0.3 * truth
+        assert sum(point.delta < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
+        assert sum(point.delta_lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
+        assert np.median([point.delta for point in points]) < 2.0 * truth
+        assert np.median([point.delta_lower for point in points]) > 0.3 * truth
 
 
 def test_threads_and_instruction_sets_change_nothing() -> None:

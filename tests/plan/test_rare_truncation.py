@@ -415,9 +415,9 @@ def test_points_of_a_profile_count_it_on_both_sides(direction: Any) -> None:
     bare = replace(histogram, mechanism=replace(mechanism, rare_truncation=None))
     for epsilon in (0.0, 0.05):
         point, other = (one.point(sampler, epsilon, 1e-3) for one in (histogram, bare))
-        assert 0.0 < other.lower < other.upper < 1.0
-        assert point.upper - other.upper == pytest.approx(mechanism.beyond(direction, epsilon), rel=1e-6)
-        assert other.lower - point.lower == pytest.approx(mechanism.below(direction, epsilon), rel=1e-6)
+        assert 0.0 < other.delta_lower < other.delta < 1.0
+        assert point.delta - other.delta == pytest.approx(mechanism.beyond(direction, epsilon), rel=1e-6)
+        assert other.delta_lower - point.delta_lower == pytest.approx(mechanism.below(direction, epsilon), rel=1e-6)
 
 
 def test_a_claim_is_tested_less_what_is_added() -> None:

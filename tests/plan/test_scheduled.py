@@ -22,7 +22,7 @@ NOISES = [1.5, 0.9, 1.2, 0.9, 2.0, 1.5, 0.9]
 
 
 def composed(source: Any) -> Any:
-    return pyaccount.compile(source).at().bounds()
+    return pyaccount.compile(source).at().composed()
 
 
 def gaussian_epsilon(squares: float) -> float:

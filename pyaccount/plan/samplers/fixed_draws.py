@@ -86,6 +86,23 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
         """Explain why these batches are draws with replacement; None if they are not, or are called that anyway."""
         return None
 
+    def fixed_rounds(self) -> int | None:
+        """Return the number of rounds, if it is known, one record is replaced, and is drawn at most once.
+
+        A batch of one record is the same whichever way it is drawn.
+        """
+        privacy, training = self.asked.privacy, self.node.training
+        single = privacy.adjacency == "replace-one" and privacy.group_size == 1
+        once = self.once or training.expected_batch_size == 1
+        if (
+            not single
+            or not once
+            or training.iterations == "solve"
+            or training.expected_batch_size == training.dataset_size
+        ):
+            return None
+        return rounds(self.node)
+
     def distinct_drawn(self) -> tuple[int, Path]:
         """Return how many distinct records a round must draw, and the document's field that determines it."""
         return 1, self.node.at("training", "dataset_size")

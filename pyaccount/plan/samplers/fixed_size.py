@@ -34,14 +34,6 @@ class FixedSizePlan(FixedDrawsPlan[FixedSize]):
         """Return that a record is in every round."""
         return Worst(EVERY_ROUND, lambda: 1.0, rounds(self.node))
 
-    def fixed_rounds(self) -> int | None:
-        """Return the number of rounds, if it is known and one record is replaced."""
-        privacy, training = self.asked.privacy, self.node.training
-        single = privacy.adjacency == "replace-one" and privacy.group_size == 1
-        if not single or training.iterations == "solve" or training.expected_batch_size == training.dataset_size:
-            return None
-        return rounds(self.node)
-
     def distinct_drawn(self) -> tuple[int, Path]:
         """Return the size of the batch, whose records are all distinct, and its field."""
         return self.node.batch_size(), self.node.at("training", "expected_batch_size")
