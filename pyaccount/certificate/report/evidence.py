@@ -20,6 +20,7 @@ from pyaccount.pages.page import (
     chosen_value,
     directed,
     estimate,
+    every_digit,
     exact,
 )
 from pyaccount.rounding import up
@@ -67,6 +68,15 @@ def evidence_section(data: CertificateModel) -> PageSection:
         Fact("engine", (evidence.engine,)),
         Fact("relative tolerance", (chosen_value(evidence.tolerance, "relative width"),), (met,)),
     ]
+    composed = data.composed_bound
+    if composed is not None and composed.epsilon is not None:
+        at: Content = (
+            "nats, at δ = ",
+            every_digit(composed.delta, "probability", "composed"),
+            "; ",
+            composed.description,
+        )
+        rows.append(Fact("composed bound: ε", directed(at_most(composed.epsilon, "nats", "composed")), at))
     if evidence.profile_work is not None:
         rows.append(_profile_work(evidence.profile_work))
     blocks: list[Block] = [FactList(tuple(rows))]

@@ -147,6 +147,7 @@ ORIGINS: dict[str, str] = {
     "add, every test has TPR ≤ e^ε·FPR + δ₁ and TPR ≤ 1 − e^(−ε)(1 − δ₂ − FPR), its true- and false-positive rates.",
     "gaussian": "The profile compared with that of one Gaussian mechanism, N(μ, 1) against N(0, 1).",
     "contrast": "The same run analysed without the randomness of its batches.",
+    "composed": "Composition of a bound on each round: larger than the guarantee, and what the independent checker proves.",
     "moment": "Chernoff's bound from a moment of the likelihood ratio where a record is removed, and a bound on the weights of a "
     "proposal where one is added; no sample enters either.",
     "lemma": "The black-box lemma for groups, applied to the guarantee for one record.",

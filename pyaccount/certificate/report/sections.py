@@ -598,8 +598,6 @@ def _what_is_run(data: CertificateModel) -> tuple[str, str]:
 
 def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
     rows = [_contrast("not amplified: ε", data.unamplified, "contrast")]
-    if data.composed_bound is not None:
-        rows.append(_contrast("composed: ε", data.composed_bound, "contrast"))
     if data.group_lemma is not None:
         rows.append(_contrast("group lemma: ε", data.group_lemma, "lemma"))
     if data.not_computed:
