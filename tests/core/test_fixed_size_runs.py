@@ -30,6 +30,7 @@ def _epsilon(rounds: list[tuple[ProfileKind, int]], delta: float) -> _core.Prove
     return answer
 
 
+@pytest.mark.nightly(but=["0.001-20-1-2.0-100", "1e-05-100-1-1.0-100", "1e-10-2-1-3.0-20"])
 @pytest.mark.parametrize(("dataset", "batch", "noise", "count"), SETTINGS)
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-10])
 def test_the_run_lies_between_two_data_sets_and_the_envelope(
