@@ -70,16 +70,21 @@ pub struct Effort {
     pub rings: u32,
 }
 
-/// The entries of transforms that each round may take, enough for 64 laws of 2¹⁴ points, and that all rounds may take.
-const CELLS_OF_ROUND: u64 = 1_200_000;
-const MOST_CELLS: u64 = 12_000_000_000;
+/// The entries of transforms that each round may take, enough for 64 laws of 2¹⁴ points or for 90, and the rings of the cover; the
+/// errors of many rounds add up, so more is done for each of them from [`MANY`] on. The last number is for all rounds together.
+const CELLS_OF_ROUND: [u64; 2] = [1_200_000, 1_500_000];
+const RINGS: [u32; 2] = [32, 45];
+const MANY: u64 = 2000;
+const MOST_CELLS: u64 = 20_000_000_000;
 
 impl Effort {
-    /// Returns the usual effort: about 6 ms for each round on one core, and a minute for all.
+    /// Returns the usual effort: about 6 ms for each round on one core, and three minutes for all.
     #[must_use]
     pub fn usual(phases: &[Phase]) -> Self {
         let rounds = phases.iter().fold(0_u64, |sum, phase| sum.saturating_add(phase.count));
-        Self { spread: 1e-3, cells: CELLS_OF_ROUND.saturating_mul(rounds).min(MOST_CELLS), rings: 32 }
+        let many = usize::from(rounds >= MANY);
+        let cells = CELLS_OF_ROUND[many].saturating_mul(rounds).min(MOST_CELLS);
+        Self { spread: 1e-3, cells, rings: RINGS[many] }
     }
 }
 
