@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -361,8 +362,11 @@ def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solut
     value, most, growth = 1, most // step, 4.0
     if search.plan.recursive:
         # As for the noise: what the composed bound allows is nearly what the recursion allows.
-        value, growth = int(solve(search.plan.without_recursion(), search.engine, search.report).value) // step, 1.1
-        search.try_value(value * step, ROUGH)
+        # Where that allows nothing, the search begins at the least value.
+        with suppress(DocumentError):
+            value = int(solve(search.plan.without_recursion(), search.engine, search.report).value) // step
+            growth = 1.1
+            search.try_value(value * step, ROUGH)
     while not search.failed:
         best = int(max(search.held)) // step
         if best >= most:

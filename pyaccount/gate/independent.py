@@ -136,7 +136,8 @@ class AskedProof(NamedTuple):
 
     def rule(self, read: Read) -> Rule:
         """Return whether the guarantee of a certificate is proven independently, or its composed bound beside that."""
-        claim = read.raw if read.certificate().composed_bound is None else _with_composed_bound(read.raw)
+        bound = read.certificate().composed_bound
+        claim = read.raw if bound is None or bound.epsilon is None else _with_composed_bound(read.raw)
         found = check_apart(json.dumps(claim), self.seconds, folder=Path(read.file).parent)
         remark = (
             found["reason"]
@@ -163,7 +164,8 @@ def verify_independently(path: str, seconds: float) -> IndependentVerdict:
     try:
         text = Path(path).read_text(encoding="utf-8")
         raw = json.loads(text)
-        composed = isinstance(raw, dict) and isinstance(raw.get("composed_bound"), dict)
+        bound = raw.get("composed_bound") if isinstance(raw, dict) else None
+        composed = isinstance(bound, dict) and bound.get("epsilon") is not None
         asked = json.dumps(_with_composed_bound(raw)) if composed else text
         found: dict[str, Any] = check_apart(asked, seconds, folder=Path(path).parent)
         if found["verdict"] == "proven":

@@ -12,6 +12,7 @@ means *up to* k records.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
@@ -66,8 +67,8 @@ def judge(
         Rule("holds", ALWAYS, True, data.holds, data.holds, holds),
     ]
     used = []
-    # What an independent proof is required of is what limits are for.
-    proven = _composed_bound(data) if any(one.proves for one in requirements) else None
+    # Limits are for what is proven, if a proof is required: nobody proves the profile.
+    proven = _proven(data) if any(one.proves for one in requirements) else None
     for origin, limits in asked:
         point, more = _best(data, origin, limits, proven)
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
@@ -117,18 +118,18 @@ def points(data: CertificateModel) -> Iterator[Used]:
             yield Used("profile", point.epsilon, point.delta, "confidence", failure)
 
 
-def _composed_bound(data: CertificateModel) -> Used | None:
-    """Return the bound beside that of a recursion, which the independent checker proves; None if the guarantee is that."""
-    bound, guarantee = data.composed_bound, data.guarantee
+def _proven(data: CertificateModel) -> Used:
+    """Return the point that the independent checker is asked to prove: the guarantee, or the composed bound beside it."""
+    bound, guarantee = data.composed_bound, next(points(data))
     if bound is None or bound.epsilon is None:
-        return None
-    return Used("composed bound", bound.epsilon, bound.delta, guarantee.kind, guarantee.failure_probability)
+        return guarantee
+    return replace(guarantee, source="composed bound", epsilon=bound.epsilon, delta=bound.delta)
 
 
 def _best(data: CertificateModel, origin: str, limits: Limits, proven: Used | None) -> tuple[Used, list[Rule]]:
     """Return the first point that meets all limits on points, with its rules; the guarantee and its rules if none.
 
-    If another point than the guarantee is `proven` independently, it is the only one.
+    If an independent proof is required, the point that is `proven` is the only one.
     """
     both = limits.max_epsilon is not None and limits.max_delta is not None
     guarantee, *further = points(data) if proven is None else [proven]
@@ -160,7 +161,7 @@ def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
 def _attack_rules(data: CertificateModel, origin: str, limits: Limits, proven: Used | None) -> Iterator[Rule]:
     """Yield the rules on attacks: from all points of a composed profile, or the guarantee alone if it was sampled.
 
-    If another point than the guarantee is `proven` independently, they are from that alone.
+    If an independent proof is required, they are from the point that is `proven` alone.
     """
     if limits.max_advantage is None and limits.max_true_positive_rate is None:
         return
@@ -170,7 +171,11 @@ def _attack_rules(data: CertificateModel, origin: str, limits: Limits, proven: U
     guarantee, risk = proven or data.guarantee, data.risk
     own = (Bound(guarantee.epsilon, guarantee.delta),)
     curve = trade_off(data) if data.evidence.sampling is None and proven is None else TradeOff(own, own)
-    known = None if risk is None or risk.value is None else (risk.measure, risk.false_positive_rate, risk.value)
+    known = (
+        None
+        if proven is not None or risk is None or risk.value is None
+        else (risk.measure, risk.false_positive_rate, risk.value)
+    )
     asked = (
         ("advantage", None, limits.max_advantage),
         ("true_positive_rate", limits.at_false_positive_rate, limits.max_true_positive_rate),

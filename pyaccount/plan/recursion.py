@@ -73,7 +73,9 @@ SOURCES_OF_ERROR = (
     "recursion: rounding of masses, weights and profiles",
 )
 #: What certificates say of the bound that was known before.
-COMPOSED = "the worst two data sets at each α in every round, composed without a recursion: the independent checker proves it"
+COMPOSED = (
+    "the worst two data sets at each α in every round, composed without a recursion: the independent checker proves it"
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -84,3 +84,14 @@ def test_limits_are_for_the_composed_bound_where_the_guarantee_is_by_a_recursion
     assert (found.verdict, found.proves) == ("consistent", "composed bound")
     assert found.proven is not None
     assert found.proven.epsilon == bound.epsilon
+
+
+def test_a_point_of_the_profile_meets_no_limit_where_a_proof_is_required() -> None:
+    """The profile is not proven: a limit that only one of its points meets lets nothing pass."""
+    certificate = pyaccount.certify(COUNT | {"accounting": {"profile": [0.5, 1, 2, 3]}})
+    point = next(one for one in certificate.data.profile if one.epsilon > certificate.epsilon)
+    limits = {"max_epsilon": point.epsilon, "max_delta": 0.5 * (point.delta + certificate.delta)}
+    assert pyaccount.check(certificate, **limits).passes
+    verdict = pyaccount.check(certificate, policy=POLICY | {"limits": limits})
+    rules = {rule.rule: rule for rule in verdict.certificates[0].rules}
+    assert (rules["independent"].passes, rules["max_delta"].passes, verdict.passes) == (True, False, False)
