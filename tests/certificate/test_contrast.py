@@ -52,6 +52,17 @@ def document(sampler: dict[str, Any], training: dict[str, Any], **sections: Any)
         (document({"kind": "with-replacement"}, {"expected_batch_size": 10}), math.sqrt(12)),
         (document({"kind": "poisson", "truncate_to": 200}, {"sampling_probability": 0.1}), 2 * math.sqrt(12)),
     ],
+    ids=[
+        "Poisson",
+        "three rounds",
+        "one round",
+        "all rounds",
+        "separated",
+        "all rounds and a matrix",
+        "cyclic",
+        "with replacement",
+        "truncated",
+    ],
 )
 def test_the_contrast_is_about_what_it_says(raw: dict[str, Any], sensitivity: float, snapshot: Snapshot) -> None:
     contrast = pyaccount.certify(raw).data.unamplified

@@ -92,6 +92,11 @@ def shown(value: Any, named: Callable[[str], str] = str) -> str:
     return said
 
 
+def _rounded(text: str) -> str:
+    """Return a text with twelve digits of each number: libraries of linear algebra round the last ones by the processor's kind."""
+    return re.sub(r"\b\d+\.\d{12,}\b", lambda number: f"{float(number[0]):.12g}", text)
+
+
 Run = Callable[..., Done]
 
 
@@ -135,7 +140,7 @@ class Snapshot:
         if len(self._parts) > len(self._expected):
             pytest.fail(f"no snapshot (pytest --snapshot-update writes it) of:\n{found}")
         expected = self._expected[len(self._parts) - 1]
-        if found != expected:
+        if _rounded(found) != _rounded(expected):
             changes = difflib.unified_diff(expected.split("\n"), found.split("\n"), "snapshot", "shown", lineterm="")
             pytest.fail("\n".join(["pytest --snapshot-update writes this anew:", *changes]))
 
