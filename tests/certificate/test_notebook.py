@@ -1,4 +1,4 @@
-"""What notebooks and programs get: HTML that is escaped and says which way a bound goes, columns, copies, equality, types."""
+"""What notebooks and programs get: HTML that is escaped and says which way a bound goes, columns, copies, equality."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib.util
 import json
 import pickle
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 from gate_tools import changed, golden, save
-from places import CERTIFICATES, EXAMPLES, ROOT
+from places import CERTIFICATES, EXAMPLES
 from snapshots import Snapshot
 
 import pyaccount
@@ -173,53 +172,3 @@ def test_without_the_extras_they_are_named(monkeypatch: pytest.MonkeyPatch, snap
     snapshot.raised(profile.to_pandas)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     snapshot.raised(profile.plot)
-
-
-PROJECT = """
-from pathlib import Path
-import pyaccount
-
-def gate(folder: Path) -> bool:
-    certificate: pyaccount.Certificate = pyaccount.certify(folder / "training.yaml", overrides=["privacy.epsilon=4"])
-    epsilon: float = certificate.epsilon
-    interval = certificate.profile.delta(epsilon)
-    width: float = interval.upper - interval.lower
-    columns: dict[str, list[float | None]] = certificate.profile.to_dict()
-    certificate.save(folder / "training.cert.json")
-    made: pyaccount.Attestation = pyaccount.attest(folder / "training.cert.json", [folder / "model"], folder / "key.pem")
-    made.save(folder / "training.att.json")
-    subjects = [folder / "model"]
-    verdict: pyaccount.Verdict = pyaccount.check(attestation=made, trusted_keys=folder, subjects=subjects, no_limits=True)
-    try:
-        found: pyaccount.Verification = pyaccount.verify(
-            attestation=folder / "training.att.json", trusted_keys=folder, any_subject=True
-        )
-    except pyaccount.AttestationError:
-        return False
-    return verdict.passes and found.agrees and width < 1.0 and len(columns) > 2
-"""
-WRONG = """
-import pyaccount
-pyaccount.certify("a.yaml").epsilon.upper
-pyaccount.check("a.json", trusted_keys=3)
-pyaccount.attest("a.json", ["model"])
-certificate: str = pyaccount.Certificate.load("a.json")
-"""
-
-
-def test_a_typed_program_of_a_user_is_checked(tmp_path: Path) -> None:
-    """What the package says of its types is enough for mypy's strictest, and tells mistakes."""
-    (tmp_path / "right.py").write_text(PROJECT, encoding="utf-8")
-    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
-    options = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    found = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert [line.partition(".py:")[2].partition(":")[0] for line in found] == ["3", "4", "5", "6"], done.stdout
-    assert all("wrong.py" in line for line in found)
