@@ -7,7 +7,7 @@ unexport MAKEFLAGS MFLAGS
 # Tests start hundreds of Pythons: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test build check rust-check python-test bench table schemas reference site clean
+.PHONY: demo test test-frameworks build check rust-check python-test bench table schemas reference site clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -17,6 +17,21 @@ demo: build
 test:
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target .venv/compiled rust-check check
 	$(PYTEST)
+
+# With PyTorch, Opacus, transformers, TRL, Lightning, Flower and JAX: what `make test` skips. Their environment takes 7 GB, and is
+# kept outside of the checkout by the hash of its lock.
+FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
+
+test-frameworks: build $(FRAMEWORKS)/installed
+	PIP_QUIET=1 VIRTUAL_ENV=$(FRAMEWORKS) $(BIN)/maturin develop --release --locked --quiet
+	PYACCOUNT_FRAMEWORKS=1 $(FRAMEWORKS)/bin/python -m pytest -n auto --dist worksteal \
+		tests/adapters tests/auditing tests/data tests/integrations tests/training
+
+$(FRAMEWORKS)/installed:
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r tests/frameworks.lock || \
+		{ echo "the frameworks could not be installed: nothing of them is tested" >&2; exit 1; }
+	touch $@
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed

@@ -89,6 +89,30 @@ def pytest_pycollect_makeitem(obj: object) -> Generator[None, Any, Any]:
     return made
 
 
+#: In `make test-frameworks` everything is installed, and a test that misses something fails instead of being skipped.
+COMPLETE = bool(os.environ.get("PYACCOUNT_FRAMEWORKS"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail modules that would be skipped because something is not installed, if everything should be."""
+    return _complete((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail tests that would be skipped because something is not installed, if everything should be."""
+    return _complete((yield))
+
+
+def _complete(report: Any) -> Any:
+    if COMPLETE and report.skipped and isinstance(report.longrepr, tuple):
+        reason = str(report.longrepr[2])
+        if "not installed" in reason or "could not import" in reason:
+            report.outcome, report.longrepr = "failed", reason
+    return report
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that writes snapshots anew."""
     parser.addoption("--snapshot-update", action="store_true", help="write the snapshots anew that the tests compare")

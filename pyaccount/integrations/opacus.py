@@ -28,7 +28,7 @@ try:
     from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
     from opacus.validators import ModuleValidator
     from torch import nn
-    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "opacus"):
         raise
@@ -179,6 +179,28 @@ class _Released:
     #: How many records were clipped for the sums of this round.
     clipped = 0
 
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise multiplier of the run, for those who look: nothing is computed from it."""
+        return self.run.noise_multiplier()
+
+    @noise_multiplier.setter
+    def noise_multiplier(self, value: float) -> None:
+        # Opacus's optimizer sets what it was made with; later only schedulers do.
+        if hasattr(self, "run") and value != self.run.noise_multiplier():
+            raise RunError(
+                f"noise_multiplier = {value!r}: the noise is that of the certificate, so leave schedulers of the noise out. Noise "
+                "that changes is a schedule of the document: `noise: {multiplier: …, schedule: …}`"
+            )
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        # This is the first thing that `GradScaler.step` asks an optimizer.
+        raise RunError(
+            "a GradScaler scales the loss, and so the gradients of single records before they are clipped: call "
+            "loss.backward() and optimizer.step() without it. bfloat16 needs no scaler"
+        )
+
     def add_noise(self) -> None:
         """Release the sums of this round, and make the noisy mean the gradient.
 
@@ -264,7 +286,7 @@ class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ig
 class PrivacyEngine:
     """What stands in for `opacus.PrivacyEngine`: it has the run of a certificate, and no accountant of its own."""
 
-    def __init__(self, run: TrainingRun, **other: Any) -> None:
+    def __init__(self, run: TrainingRun = None, **other: Any) -> None:  # type: ignore[assignment, unused-ignore]
         """Take an open run. Raises `RunError` for a run of several processes, which is not implemented with Opacus."""
         self.run, self.progress = run, Progress(run)
         if other:
@@ -339,6 +361,23 @@ class PrivacyEngine:
         raise RunError(
             "make_private_with_epsilon chooses the noise, and here the certificate has chosen it: certify a document with this "
             "epsilon and `noise: {multiplier: solve}`, open its run, and call make_private"
+        )
+
+    @property
+    def accountant(self) -> Any:
+        """Refuse: the accounting is that of the run."""
+        raise RunError("accountant: the run has the accounting: run.accountant(), or get_epsilon() of this engine")
+
+    def save_checkpoint(self, *_: Any, **__: Any) -> None:
+        """Refuse, and name what a checkpoint of a run contains."""
+        raise RunError(
+            "save_checkpoint knows no run: save model.state_dict(), optimizer.state_dict() and engine.state_dict() with torch.save"
+        )
+
+    def load_checkpoint(self, *_: Any, **__: Any) -> None:
+        """Refuse, and name what a checkpoint of a run contains."""
+        raise RunError(
+            "load_checkpoint knows no run: load the states of the model and the optimizer, and engine.load_state_dict(state)"
         )
 
     def get_epsilon(self, delta: float | None = None) -> float:
@@ -418,6 +457,7 @@ class PrivacyEngine:
             raise RunError(
                 f"data_loader has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
             )
+        _check_sampler(given)
         batches = HandedOut(self.run, len(given))
         batches.ahead = given.num_workers * (given.prefetch_factor or 0)
         return RunLoader(
@@ -432,3 +472,20 @@ class PrivacyEngine:
             prefetch_factor=given.prefetch_factor,
             persistent_workers=given.persistent_workers,
         )
+
+
+def _check_sampler(given: DataLoader[Any]) -> None:
+    """Raise `RunError` if a loader draws otherwise than in turn or at random among all records: the run would ignore that."""
+    batches, sampler = given.batch_sampler, given.sampler
+    if isinstance(batches, HandedOut):
+        return
+    if type(batches) is not BatchSampler:
+        what = "reads single records" if batches is None else f"has the batches of a {type(batches).__name__}"
+        raise RunError(f"data_loader {what}, and the batches are those of the run: give a loader with batch_size and shuffle")
+    if type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement):
+        return
+    raise RunError(
+        f"data_loader draws with {type(sampler).__name__}, and the run draws among all {len(given.dataset)} records as its "  # type: ignore[arg-type, unused-ignore]
+        "certificate says: to leave records out, give torch.utils.data.Subset(data, indices) and a certificate for its size; "
+        "probabilities that differ are strata of the document"
+    )

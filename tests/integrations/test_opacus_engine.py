@@ -20,7 +20,7 @@ WHY = "the integration of Opacus is NOT tested here"
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
 pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
 
-from opacus.schedulers import ExponentialGradClip  # noqa: E402 - after the skips
+from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402 - after the skips
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 
 from pyaccount.integrations.opacus import PrivacyEngine  # noqa: E402
@@ -474,7 +474,63 @@ def test_what_chooses_the_noise_is_refused(tmp_path: Path) -> None:
         RunError, match=r"run is a str, and an open run is needed: give pyaccount\.TrainingRun\(certificate"
     ):
         PrivacyEngine("training.cert.json")
+    with pytest.raises(RunError, match="an open run is needed"):
+        PrivacyEngine()
     with started(tmp_path) as run, pytest.raises(RunError, match="accountant: leave this out"):
         PrivacyEngine(run, accountant="rdp")
-    with started(tmp_path) as run, pytest.raises(RunError, match="the certificate has chosen it"):
-        PrivacyEngine(run).make_private_with_epsilon(target_epsilon=3)
+    with started(tmp_path) as run:
+        engine = PrivacyEngine(run)
+        with pytest.raises(RunError, match="the certificate has chosen it"):
+            engine.make_private_with_epsilon(target_epsilon=3)
+        with pytest.raises(RunError, match=r"run\.accountant\(\)"):
+            engine.accountant.get_epsilon(1e-5)
+        with pytest.raises(RunError, match=r"engine\.state_dict\(\)"):
+            engine.save_checkpoint(path="x", module=net())
+        with pytest.raises(RunError, match=r"engine\.load_state_dict\(state\)"):
+            engine.load_checkpoint(path="x", module=net())
+
+
+def test_schedulers_of_the_noise_and_scaled_losses_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        private, optimizer, batches = made(run, net())
+        with pytest.raises(RunError, match=r"noise_multiplier = .*leave schedulers of the noise out"):
+            ExponentialNoise(optimizer, gamma=0.9).step()
+        assert optimizer.noise_multiplier == run.noise_multiplier()
+        scaler = torch.amp.GradScaler("cpu")
+        for inputs, targets in batches:
+            scaler.scale(torch.nn.functional.cross_entropy(private(inputs), targets)).backward()
+            with pytest.raises(RunError, match="a GradScaler scales the loss"):
+                scaler.step(optimizer)
+            break
+        assert run.released == 0
+
+
+def others() -> dict[str, Any]:
+    """Samplers that draw otherwise than a loader does with `shuffle` or without."""
+    from torch.utils import data as loading
+
+    return {
+        "SubsetRandomSampler": {"sampler": loading.SubsetRandomSampler(range(45))},
+        "WeightedRandomSampler": {"sampler": loading.WeightedRandomSampler([1.0] * RECORDS, RECORDS)},
+        "RandomSampler": {"sampler": loading.RandomSampler(range(RECORDS), replacement=True)},
+        "BatchSampler": {"batch_sampler": [[0, 1], [2, 3]], "batch_size": 1},
+    }
+
+
+@pytest.mark.parametrize("kind", ["SubsetRandomSampler", "WeightedRandomSampler", "RandomSampler", "BatchSampler"])
+def test_loaders_that_draw_otherwise_are_refused(tmp_path: Path, kind: str) -> None:
+    """A part of the records that a sampler leaves out, as for validation, would be trained with."""
+    model, given = net(), loader(**others()[kind])
+    with started(tmp_path) as run, pytest.raises(RunError, match=r"data_loader (draws with|has the batches of)"):
+        PrivacyEngine(run).make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=given
+        )
+
+
+def test_a_loader_that_shuffles_and_one_that_was_made_before_are_taken(tmp_path: Path) -> None:
+    model = net()
+    with started(tmp_path) as run:
+        engine, sgd = PrivacyEngine(run), torch.optim.SGD(model.parameters(), lr=0.1)
+        private, optimizer, batches = engine.make_private(module=model, optimizer=sgd, data_loader=loader(shuffle=True))
+        again = engine.make_private(module=private, optimizer=optimizer, data_loader=batches)[2]
+        assert len(again) == len(batches) == 3
