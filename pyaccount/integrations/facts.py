@@ -296,3 +296,9 @@ def _now() -> datetime:
 
 def _written(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rounds_of_epoch(run: TrainingRun) -> range:
+    """Return the rounds that are left of the epoch of the next round; epochs begin at multiples of `run.rounds_per_epoch`."""
+    length = run.rounds_per_epoch
+    return range(run.round, min((run.round // length + 1) * length, run.rounds))

@@ -20,13 +20,15 @@ from functools import partial
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
-from pyaccount.integrations.facts import Progress
+from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.training import TrainingRun
 
 try:
     import torch
     from lightning.pytorch import Callback, LightningModule, Trainer
+    from lightning.pytorch.utilities import rank_zero_warn
     from torch import Tensor, nn
+    from torch.optim.lr_scheduler import ReduceLROnPlateau
     from torch.utils.data import DataLoader, Sampler, default_collate
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "lightning"):
@@ -38,18 +40,17 @@ from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
 
 class EpochOfRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
-    """The batches of a run from its next round on. Its length is that of the whole run, since Lightning counts from there."""
+    """The batches of a run that are left of an epoch. Its length is that of a whole epoch, since Lightning counts from there."""
 
     def __init__(self, run: TrainingRun) -> None:
         self.run = run
 
     def __iter__(self) -> Iterator[list[int]]:
-        run = self.run
-        for number in range(run.round, run.rounds):
-            yield run.batch(number).indices.tolist()
+        for number in rounds_of_epoch(self.run):
+            yield self.run.batch(number).indices.tolist()
 
     def __len__(self) -> int:
-        return self.run.rounds
+        return self.run.rounds_per_epoch
 
 
 def run_loader(
@@ -81,7 +82,7 @@ class PrivateModule(LightningModule):  # type: ignore[misc, unused-ignore]
     """A `LightningModule` for the run of a certificate: define `example_loss` in place of `training_step`.
 
     Optimizers, schedulers, validation and everything else are defined as usual. There is one optimizer. Schedulers step after
-    every round, or at the end of the training with `interval: epoch`, since all rounds are one epoch.
+    every round, or after every epoch, which has `run.rounds_per_epoch` rounds.
     """
 
     #: Groups of parameters that the document releases as other sums, as for `PrivateOptimizer`.
@@ -161,14 +162,17 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
     Logs have `epsilon_so_far_upper`, `epsilon_upper` and `delta_upper`: bounds for the rounds so far, and for the whole run.
     """
 
-    def __init__(self, run: TrainingRun, *, every: int = 50, give_up: bool = False) -> None:
+    def __init__(
+        self, run: TrainingRun, *, every: int = 50, public_evaluation: bool = False, give_up: bool = False
+    ) -> None:
         """Take an open run.
 
         * `every`: after how many rounds ε is logged; it is always logged after the last one.
+        * `public_evaluation`: states that the evaluation data need no protection, so a model may be chosen by them.
         * `give_up`: does not repeat rounds that were released after the checkpoint, as `TrainingRun.load_state_dict` says.
         """
         self.run, self.progress = run, Progress(run)
-        self._every, self._give_up = every, give_up
+        self._every, self._public, self._give_up = every, public_evaluation, give_up
         self._state: dict[str, Any] | None = None
         self._random: Tensor | None = None
 
@@ -202,6 +206,15 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
             )
         if trainer.overfit_batches:
             raise RunError("overfit_batches repeats batches, and the run draws them: leave it out")
+        for callback in () if self._public else trainer.callbacks:
+            monitor = getattr(callback, "monitor", None)
+            if monitor is not None and monitor not in self.progress.logged():
+                raise RunError(
+                    f"{type(callback).__name__}(monitor={monitor!r}) chooses a model or the end of the training by a metric "
+                    "without noise, so what is chosen reveals records, which no certificate covers: leave it out; or state with "
+                    "PrivateRun(run, public_evaluation=True) that the evaluation data need no protection and have no record of "
+                    "the training data"
+                )
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Go to the round of the checkpoint, or to round 0; rounds that were released since are repeated."""
@@ -218,6 +231,16 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
             raise PlanExceededError(
                 f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
                 "iterations, and a run of its own, whose guarantee adds to that of this one"
+            )
+        if any(isinstance(config.scheduler, ReduceLROnPlateau) for config in trainer.lr_scheduler_configs):
+            raise RunError(
+                "ReduceLROnPlateau follows a metric, and schedulers step here by rounds or epochs alone: use another one"
+            )
+        asked = (trainer.max_epochs or -1) * run.rounds_per_epoch
+        if trainer.max_steps < 0 < asked < run.rounds:
+            rank_zero_warn(
+                f"max_epochs = {trainer.max_epochs} ends the training after {asked} of the {run.rounds} certified rounds; "
+                "max_epochs=-1 trains all of them"
             )
         assert isinstance(pl_module, PrivateModule)
         pl_module.begin(run)

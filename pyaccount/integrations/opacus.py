@@ -189,8 +189,8 @@ class _Released:
         # Opacus's optimizer sets what it was made with; later only schedulers do.
         if hasattr(self, "run") and value != self.run.noise_multiplier():
             raise RunError(
-                f"noise_multiplier = {value!r}: the noise is that of the certificate, so leave schedulers of the noise out. Noise "
-                "that changes is a schedule of the document: `noise: {multiplier: …, schedule: …}`"
+                f"noise_multiplier = {value!r}: the noise is that of the certificate, so leave schedulers of the noise out. "
+                "Noise that changes is a schedule of the document: `noise: {multiplier: …, schedule: …}`"
             )
 
     @property
@@ -371,7 +371,7 @@ class PrivacyEngine:
     def save_checkpoint(self, *_: Any, **__: Any) -> None:
         """Refuse, and name what a checkpoint of a run contains."""
         raise RunError(
-            "save_checkpoint knows no run: save model.state_dict(), optimizer.state_dict() and engine.state_dict() with torch.save"
+            "save_checkpoint knows no run: save model.state_dict(), optimizer.state_dict() and engine.state_dict() yourself"
         )
 
     def load_checkpoint(self, *_: Any, **__: Any) -> None:
@@ -481,7 +481,9 @@ def _check_sampler(given: DataLoader[Any]) -> None:
         return
     if type(batches) is not BatchSampler:
         what = "reads single records" if batches is None else f"has the batches of a {type(batches).__name__}"
-        raise RunError(f"data_loader {what}, and the batches are those of the run: give a loader with batch_size and shuffle")
+        raise RunError(
+            f"data_loader {what}, and the batches are those of the run: give a loader with batch_size and shuffle"
+        )
     if type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement):
         return
     raise RunError(

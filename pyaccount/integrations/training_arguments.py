@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from pyaccount.errors import RunError
 if TYPE_CHECKING:
     from pyaccount.training import TrainingRun
 
-#: The value of `max_grad_norm` that says nothing, because it is the default.
-DEFAULT_NORM = 1.0
+#: The values of `max_grad_norm` and `num_train_epochs` that say nothing, because they are the defaults.
+DEFAULT_NORM, DEFAULT_EPOCHS = 1.0, 3.0
 
 
 def check_arguments(args: Any, *, public_evaluation: bool, ghost: bool = False) -> None:
@@ -36,13 +37,21 @@ def check_place(run: TrainingRun, output_dir: str) -> None:
         )
 
 
-def check_rounds(args: Any, rounds: int) -> None:
-    """Raise `RunError` if more steps are asked for than were certified."""
-    if args.max_steps > rounds:
+def steps_of(args: Any, run: TrainingRun) -> int:
+    """Return how many steps are asked for. Raises `RunError` if they are more than were certified."""
+    steps, asked = run.rounds, ""
+    if args.max_steps > 0:
+        steps, asked = args.max_steps, f"max_steps = {args.max_steps}"
+    elif args.num_train_epochs != DEFAULT_EPOCHS:
+        epoch = run.rounds_per_epoch
+        steps = math.ceil(args.num_train_epochs * epoch)
+        asked = f"num_train_epochs = {args.num_train_epochs:g}, with {epoch} rounds in an epoch"
+    if steps > run.rounds:
         raise RunError(
-            f"TrainingArguments.max_steps = {args.max_steps}, and the certified run has {rounds} rounds: leave max_steps out, or "
+            f"TrainingArguments.{asked}, and the certified run has {run.rounds} rounds: leave {asked.partition(' ')[0]} out, or "
             "certify a document with more iterations"
         )
+    return steps
 
 
 def _problems(args: Any, *, public_evaluation: bool) -> Iterator[str]:

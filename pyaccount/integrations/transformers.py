@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.files import write_atomically
-from pyaccount.integrations.facts import Progress
+from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.integrations.model_card import write_card
-from pyaccount.integrations.training_arguments import DEFAULT_NORM, check_arguments, check_place, check_rounds
+from pyaccount.integrations.training_arguments import DEFAULT_NORM, check_arguments, check_place, steps_of
 from pyaccount.training import TrainingRun
 
 try:
@@ -57,22 +57,23 @@ UNPROTECTED = ("loss", "train_loss", "total_flos")
 Examples = list[Any]
 
 
-class RemainingRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
-    """Every round that is left, and the records of this rank in it, after `seen` lists for steps that a trainer skips when it
-    resumes. `RecordsOfRounds` reads these lists.
+class EpochsOfRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
+    """The rounds that are left of an epoch, and the records of this rank in each. `RecordsOfRounds` reads these lists.
+
+    In the first epoch of a resumed training, lists for the `seen` steps that the trainer skips come before.
     """
 
     def __init__(self, run: TrainingRun, seen: int) -> None:
-        self._run, self._seen = run, seen
+        self._run, self._seen = run, seen % run.rounds_per_epoch
 
     def __iter__(self) -> Iterator[list[int]]:
-        run = self._run
-        yield from ([-1] for _ in range(self._seen))
-        for number in range(run.round, run.rounds):
+        run, seen, self._seen = self._run, self._seen, 0
+        yield from ([-1] for _ in range(seen))
+        for number in rounds_of_epoch(run):
             yield [number, *run.batch(number).shard(run.rank, run.world).indices.tolist()]
 
     def __len__(self) -> int:
-        return self._seen + self._run.rounds - self._run.round
+        return self._run.rounds_per_epoch
 
 
 class OfRound(list[Any]):
@@ -82,7 +83,7 @@ class OfRound(list[Any]):
 
 
 class RecordsOfRounds(Dataset[Any]):  # type: ignore[misc, unused-ignore]
-    """The data of a trainer, for the lists of `RemainingRounds`: a batch knows its round, whichever worker loads it."""
+    """The data of a trainer, for the lists of `EpochsOfRounds`: a batch knows its round, whichever worker loads it."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -141,12 +142,11 @@ class PrivateTraining:
 
         check_arguments(args, public_evaluation=public_evaluation, ghost=clipping == "ghost")
         check_place(run, args.output_dir)
-        check_rounds(args, run.rounds)
         # The arguments of the caller stay as they are.
         args = copy.copy(args)
+        args.max_steps = steps_of(args, run)
         if args.max_grad_norm == DEFAULT_NORM:
             args.max_grad_norm = 0.0
-        args.max_steps = args.max_steps if args.max_steps > 0 else run.rounds
         self._also, self._clipping, self._shown = also, clipping, unprotected_loss
         self._give_up = give_up
         self._seen = 0
@@ -172,9 +172,17 @@ class PrivateTraining:
                 f"train_dataset has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the "
                 "run, with one row for each record (no packing)"
             )
-        if trainer.eval_dataset is data:
+        given = trainer.eval_dataset
+        if any(one is data for one in (given.values() if isinstance(given, Mapping) else [given])):
             raise RunError(
                 "eval_dataset is the training data: its metrics have no noise, and no certificate covers them: give other data"
+            )
+        if not any(parameter.requires_grad for parameter in trainer.model.parameters()):
+            raise RunError("no parameter of the model is trained: call requires_grad_() for those that are to be")
+        if hasattr(trainer.model, "_orig_mod"):
+            raise RunError(
+                "the model is compiled, and the gradients of single records are not implemented with torch.compile: give the "
+                "model inside of it"
             )
         if run.world != trainer.args.world_size or run.rank != trainer.args.process_index:
             raise RunError(
@@ -191,8 +199,8 @@ class PrivateTraining:
         the same bit for bit, so model and seeds must be those of the first try. Otherwise nothing is released; `give_up=True`
         leaves these rounds out.
         """
-        trainer, run = self, self.run
-        args: Any = trainer.args  # type: ignore[attr-defined]
+        trainer: Any = self
+        run, args = self.run, trainer.args
         folder = resume_from_checkpoint
         if folder is True:
             folder = get_last_checkpoint(args.output_dir)
@@ -207,6 +215,11 @@ class PrivateTraining:
             raise PlanExceededError(
                 f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
                 "iterations, and a run of its own, whose guarantee adds to that of this one"
+            )
+        if trainer.state.global_step and not folder:
+            raise RunError(
+                "this trainer has trained already, and its model is not as it was before round 0: train() repeats rounds. To "
+                "continue, give resume_from_checkpoint=True; for more rounds, certify a document with more iterations"
             )
         self._private = None
         try:
@@ -230,7 +243,7 @@ class PrivateTraining:
         workers = trainer.args.dataloader_num_workers
         return DataLoader(
             RecordsOfRounds(data),
-            batch_sampler=RemainingRounds(self.run, self._seen),
+            batch_sampler=EpochsOfRounds(self.run, self._seen),
             collate_fn=_as_they_are,
             num_workers=workers,
             prefetch_factor=trainer.args.dataloader_prefetch_factor if workers else None,
@@ -375,7 +388,8 @@ class PrivateTrainer(PrivateTraining, Trainer):  # type: ignore[misc, unused-ign
     """A `transformers.Trainer` for the run of a certificate.
 
     It takes the arguments of `Trainer` and those of `PrivateTraining`. Steps are rounds, and there are as many as certified
-    unless `max_steps` is smaller; epochs do not count. A training that stops early has the guarantee of the whole run.
+    unless `max_steps` or `num_train_epochs` asks for fewer; an epoch has `run.rounds_per_epoch` of them. A training that stops
+    early has the guarantee of the whole run.
     """
 
 

@@ -336,6 +336,18 @@ class Ledger(LedgerAccess):
         with self._reading() as rows:
             return self._entry(rows, id)
 
+    def entries_of(self, source: EntrySource, *, data_set: str | None = None) -> list[LedgerEntry]:
+        """Return the entries of a document or of its certificate, in the order in which they were reserved.
+
+        Raises the errors of `reserve` for a source that cannot be entered, and `LedgerError` for an unknown data set.
+        """
+        from pyaccount.ledger.planning import planned
+
+        found = planned(source)
+        with self._reading() as rows:
+            entries = rows.entries_of(self._kept(rows, data_set).data_set.name, found.document_sha256)
+        return [entry for entry in entries if entry.phases_sha256 == found.phases_sha256]
+
     def status(self, data_set: str | None = None) -> LedgerStatus:
         """Return what is spent, by whom, and what is left, for one data set or for all of the ledger."""
         from pyaccount.ledger.status import status_of

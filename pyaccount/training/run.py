@@ -242,6 +242,15 @@ class TrainingRun:
         return self._run.rounds
 
     @property
+    def rounds_per_epoch(self) -> int:
+        """The rounds of an epoch, in which as many records are drawn on average as the data of the first phase have.
+
+        All rounds are one epoch where the document does not determine it, as with a schedule of rates.
+        """
+        epoch = self._run.body_runs[0].case.node.epoch()
+        return self.rounds if epoch is None else min(max(round(epoch), 1), self.rounds)
+
+    @property
     def round(self) -> int:
         """The number of the next round, counted from 0; it equals the number of rounds that are done."""
         return self._round

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.compared import is_certificate
-from pyaccount.errors import DomainError, RunError
+from pyaccount.errors import DomainError, RunError, quoted
 
 if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.certified import Certified, RunSource
     from pyaccount.training.folder import RunFolder
+
+
+#: How the identifiers of entries begin that runs have reserved themselves.
+_OF_RUNS = "run-"
 
 
 class Spending:
@@ -69,7 +73,8 @@ def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
 ) -> Spending:
     """Return the entry of a run: the one named, the one that was made for it before, or a new reservation.
 
-    Raises `RunError` for a run without a certificate, and the errors of `Ledger.reserve`.
+    Raises `RunError` for a run without a certificate, or if somebody has reserved an entry of its document by hand, which would be
+    charged beside a new one; and the errors of `Ledger.reserve`.
     """
     from pyaccount.ledger import Ledger  # few runs have one
     from pyaccount.ledger.planning import of_certificate
@@ -85,13 +90,22 @@ def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
                 "this run"
             )
         return Spending(opened, found, certificate, folder)
+    identity = f"{_OF_RUNS}{folder.key.commitment[:16]}"
+    known = opened.entries_of(certificate, data_set=data_set)
+    waiting = [one for one in known if one.state == "reserved" and not one.id.startswith(_OF_RUNS)]
+    if waiting and all(one.id != identity for one in known):
+        first = waiting[0]
+        raise RunError(
+            f"{quoted(first.who)} has reserved {first.id} of this document for {quoted(first.purpose)}, and a new entry would be "
+            f"charged beside it: give entry={first.id!r} to spend it on this run, or reserve another one and give that"
+        )
     reserved = opened.reserve(
         certificate,
         who=_user(),
         purpose=run.document.name,
         data_set=data_set,
         blocks=blocks,
-        id=f"run-{folder.key.commitment[:16]}",
+        id=identity,
     )
     return Spending(opened, reserved, certificate, folder)
 

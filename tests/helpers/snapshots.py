@@ -93,7 +93,7 @@ def shown(value: Any, named: Callable[[str], str] = str) -> str:
 
 
 def _rounded(text: str) -> str:
-    """Return a text with twelve digits of each number: libraries of linear algebra round the last ones by the processor's kind."""
+    """Return a text with twelve digits of each number: linear algebra rounds the last ones by the kind of processor."""
     return re.sub(r"\b\d+\.\d{12,}\b", lambda number: f"{float(number[0]):.12g}", text)
 
 

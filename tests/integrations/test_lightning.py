@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
 lightning = pytest.importorskip("lightning", reason=f"lightning is not installed: {WHY}")
 
 from lightning.fabric.utilities.exceptions import MisconfigurationException  # noqa: E402 - after the skips
-from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 
 from pyaccount.integrations.lightning import PrivateModule, PrivateRun, run_loader  # noqa: E402
 
@@ -239,6 +239,43 @@ class OwnStep(Model):
         return self.example_loss(batch)
 
 
+class Follows(Model):
+    """Lowers its rate when a metric no longer falls."""
+
+    def configure_optimizers(self) -> Any:
+        sgd = torch.optim.SGD(self.parameters(), lr=self.rate)
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(sgd)
+        return {"optimizer": sgd, "lr_scheduler": {"scheduler": plateau, "monitor": "val_loss"}}
+
+
+class Steps(Model):
+    """Halves its rate after every epoch."""
+
+    def configure_optimizers(self) -> Any:
+        sgd = torch.optim.SGD(self.parameters(), lr=self.rate)
+        return [sgd], [torch.optim.lr_scheduler.StepLR(sgd, 1, 0.5)]
+
+
+def test_an_epoch_has_as_many_rounds_as_it_takes_to_draw_all_records(tmp_path: Path) -> None:
+    per_epoch, seen = 3, []
+
+    class Counts(lightning.pytorch.Callback):  # type: ignore[misc]
+        def on_train_epoch_end(self, trainer: Any, *_: Any) -> None:
+            seen.append((trainer.current_epoch, run.round, trainer.optimizers[0].param_groups[0]["lr"]))
+
+    with started(
+        tmp_path / "all", {"training": {**DOCUMENT["training"], "expected_batch_size": RECORDS / per_epoch}}
+    ) as run:
+        trainer(tmp_path, run, Counts(), enable_checkpointing=False).fit(Steps(), run_loader(run, data(), physical=4))
+    assert seen == [(0, 3, 0.1), (1, 6, 0.05), (2, ROUNDS, 0.025)]
+    with started(
+        tmp_path / "one", {"training": {**DOCUMENT["training"], "expected_batch_size": RECORDS / per_epoch}}
+    ) as run:
+        with pytest.warns(UserWarning, match="max_epochs = 1 ends the training after 3 of the 8 certified rounds"):
+            trainer(tmp_path, run, max_epochs=1).fit(Model(), run_loader(run, data(), physical=4))
+        assert run.released == 3
+
+
 def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         batches = run_loader(run, data(), physical=4)
@@ -259,6 +296,11 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
         for option in ("gradient_clip_val", "accumulate_grad_batches"):
             with pytest.raises(MisconfigurationException, match=option):
                 trainer(tmp_path, run, **{option: 2}).fit(Model(), batches)
+        for callback in (EarlyStopping("val_loss"), ModelCheckpoint(tmp_path, monitor="val_loss")):
+            with pytest.raises(RunError, match=r"monitor='val_loss'\) chooses a model.*public_evaluation=True"):
+                trainer(tmp_path, run, callback, enable_checkpointing=True).fit(Model(), batches)
+        with pytest.raises(RunError, match="ReduceLROnPlateau follows a metric"):
+            trainer(tmp_path, run).fit(Follows(), batches)
         with pytest.raises(RunError, match="no run: give the trainer"):
             lightning.Trainer(
                 accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False

@@ -338,6 +338,7 @@ def test_a_loss_of_ones_own_is_used(tmp_path: Path) -> None:
         ({"include_num_input_tokens_seen": "all"}, "include_num_input_tokens_seen"),
         ({"optim": "adalomo"}, "optim = adalomo"),
         ({"max_steps": ROUNDS + 1}, "max_steps = 7"),
+        ({"num_train_epochs": 2}, "num_train_epochs = 2, with 6 rounds in an epoch, and the certified run has 6"),
         ({"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}, "metric_for_best_model"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -347,6 +348,66 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path, changes: dict
         with pytest.raises(RunError, match=f"TrainingArguments.{says}"):
             PrivateTrainer(model(), arguments(tmp_path, **changes), train_dataset=data(), run=run)
         assert run.released == 0
+
+
+def test_models_and_data_that_cannot_be_trained_are_refused(tmp_path: Path) -> None:
+    frozen, examples = model(), data()
+    frozen.requires_grad_(False)
+    with started(tmp_path) as run:
+        for net, given, says in (
+            (frozen, {}, "no parameter of the model is trained"),
+            (torch.compile(model(), backend="eager"), {}, "the model is compiled"),
+            (
+                model(),
+                {"eval_dataset": {"other": data(count=3), "train": examples}},
+                "eval_dataset is the training data",
+            ),
+        ):
+            with pytest.raises(RunError, match=says):
+                PrivateTrainer(net, arguments(tmp_path), train_dataset=examples, run=run, **given)
+        assert run.released == 0
+
+
+#: Batches of half of the data: an epoch has two rounds.
+HALVES = {"training": {**DOCUMENT["training"], "expected_batch_size": RECORDS // 2}}
+
+
+def test_an_epoch_has_as_many_rounds_as_it_takes_to_draw_all_records(tmp_path: Path) -> None:
+    """What a trainer does after each epoch is done after each."""
+    every = {"eval_strategy": "epoch", "save_strategy": "epoch", "logging_strategy": "epoch"}
+    with started(tmp_path, HALVES, uncertified=True) as run:
+        trainer = PrivateTrainer(
+            model(), arguments(tmp_path, **every), train_dataset=data(), eval_dataset=data(count=3), run=run
+        )
+        trainer.train()
+        with pytest.raises(RunError, match="this trainer has trained already"):
+            trainer.train()
+        assert run.released == ROUNDS
+    assert [entry["epoch"] for entry in trainer.state.log_history if "eval_loss" in entry] == [1.0, 2.0, 3.0]
+    assert {path.name for path in (tmp_path / "model").glob("checkpoint-*")} == {f"checkpoint-{n}" for n in (2, 4, 6)}
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_a_training_of_several_epochs_is_resumed_where_it_was(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of an epoch and inside of one; the first try was of one epoch, or was stopped."""
+    ended, key = [], []
+    for place in ("whole", "parts"):
+        fixed_draws(monkeypatch)
+        net = model()
+        (folder := tmp_path / place).mkdir()
+        with with_key(started(folder, HALVES, uncertified=True), key) as run:
+            every = {"save_strategy": "steps", "save_steps": step, "lr_scheduler_type": "constant"}
+            if place == "parts":
+                short = {"num_train_epochs": 1} if step == 2 else {"max_steps": 3}
+                trainer = PrivateTrainer(net, arguments(folder, **every, **short), train_dataset=data(), run=run)
+                assert trainer.train().global_step == run.released == step
+            trainer = PrivateTrainer(net, arguments(folder, **every), train_dataset=data(), run=run)
+            done = trainer.train(resume_from_checkpoint=place == "parts")
+            assert done.global_step == run.released == ROUNDS
+        ended.append(weights(net))
+    assert same(*ended)
 
 
 class OwnLoader(PrivateTrainer):  # type: ignore[misc]

@@ -103,6 +103,8 @@ def test_a_reservation_that_was_made_before(ledger: Ledger, tmp_path: Path, snap
     reserved = ledger.reserve(certificate, who="ann", purpose="p")
     other = ledger.reserve(document(mu=0.05), who="ann", purpose="p")
     snapshot.raised(lambda: opened(certificate, tmp_path / "run", ledger, entry=other.id))
+    snapshot.raised(lambda: opened(certificate, tmp_path / "run", ledger))
+    assert states(ledger) == ["reserved", "reserved"]
     with opened(certificate, tmp_path / "run", ledger, entry=reserved.id) as run:
         go_on(run, 4)
     assert ledger.entry(reserved.id).state == "committed"
