@@ -102,12 +102,12 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Train the rounds of the run that are left, or the first `num_rounds` of them, from the checkpoint if there is one.
+        """Train the run from the checkpoint if there is one, to its end or until `num_rounds` rounds in all are done.
 
         Without a checkpoint the training begins with round 0 and `initial_arrays`. Rounds that were released already are
         repeated, which the clients must do bit for bit; otherwise nothing is released, and `give_up=True` leaves them out.
 
-        Raises `PlanExceededError` if more rounds are asked for than are left.
+        Raises `PlanExceededError` if more rounds are asked for than were certified, or none is left.
         """
         if not isinstance(initial_arrays, ArrayRecord):
             raise RunError(
@@ -117,19 +117,24 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         run, arrays = self.run, initial_arrays
         state: Any = {**run.state_dict(), "rounds": 0}
         if self._checkpoint is not None and self._checkpoint.exists():
-            arrays, state = _read(self._checkpoint)
+            arrays, state, clients = _read(self._checkpoint)
+            if self._clients not in (None, clients):
+                raise RunError(
+                    f"clients: {self._checkpoint} was written with other node ids, or in another order, and which client each "
+                    "record is must stay the same: leave clients out"
+                )
+            self._clients = clients
         run.load_state_dict(state, give_up=self._give_up)
-        left = run.rounds - run.round
-        if left == 0 or (num_rounds or 0) > left:
+        whole = run.rounds if num_rounds is None else num_rounds
+        if whole > run.rounds or whole <= run.round:
             raise PlanExceededError(
-                f"{num_rounds or 'further'} rounds are asked for, and {left} of the {run.rounds} certified ones are left: a "
-                "longer training is another document, with more iterations, and a run of its own, whose guarantee adds to that "
-                "of this one"
+                f"{whole} rounds in all are asked for, {run.round} are done, and {run.rounds} were certified: a longer training "
+                "is another document, with more iterations, and a run of its own, whose guarantee adds to that of this one"
             )
         found: Result = super().start(
             grid,
             arrays,
-            left if num_rounds is None else num_rounds,
+            whole - run.round,
             timeout,
             train_config,
             evaluate_config,
@@ -183,7 +188,8 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
             changed[name] = (array + self.rate * means[name]).astype(array.dtype)
         arrays = ArrayRecord({name: Array(np.asarray(array)) for name, array in changed.items()})
         if self._checkpoint is not None:
-            _write(self._checkpoint, changed, run.state_dict())
+            assert self._clients is not None
+            _write(self._checkpoint, changed, run.state_dict(), self._clients)
         return arrays, MetricRecord(dict(self.progress.logged()))
 
     def configure_evaluate(
@@ -261,7 +267,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         """Wait until one of the clients is connected."""
         deadline = time.monotonic() + self._patience
         while clients.isdisjoint(nodes := list(grid.get_node_ids())):
-            if time.monotonic() >= deadline:
+            if len(nodes) >= len(clients) or time.monotonic() >= deadline:
                 raise RunError(
                     f"clients: none of the {len(clients)} is connected ({len(nodes)} others are): clients are Flower's node ids, "
                     "as grid.get_node_ids() returns them, and not numbers of partitions"
@@ -279,19 +285,19 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         return found
 
 
-def _write(path: Path, arrays: Arrays, state: dict[str, Any]) -> None:
+def _write(path: Path, arrays: Arrays, state: dict[str, Any], clients: list[int]) -> None:
     stream, saved = io.BytesIO(), dict[str, Any]()
     saved |= {f"model/{name}": array for name, array in arrays.items()}
-    saved[STATE] = np.array(json.dumps(state))
+    saved[STATE] = np.array(json.dumps({"run": state, "clients": clients}))
     np.savez(stream, **saved)
     write_atomically(path, stream.getvalue())
 
 
-def _read(path: Path) -> tuple[ArrayRecord, Any]:
+def _read(path: Path) -> tuple[ArrayRecord, Any, list[int]]:
     try:
         with np.load(path, allow_pickle=False) as saved:
-            state = json.loads(str(saved[STATE]))
+            kept = json.loads(str(saved[STATE]))
             arrays = {name.removeprefix("model/"): saved[name] for name in saved.files if name != STATE}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{path}: this is not a checkpoint of PrivateFedAvg: {error}") from error
-    return ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()}), state
+    return ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()}), kept["run"], kept["clients"]

@@ -39,8 +39,10 @@ def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most:
         shape = tuple((name, tensor.shape, tensor.dtype) for name, tensor in sorted(one.items()))
         alike.setdefault(shape, []).append(one)
     for several in alike.values():
-        for start in range(0, len(several), most):
-            some = several[start : start + most]
+        # Parts of nearly equal sizes: a small one takes nearly as long as a full one.
+        size = -(-len(several) // -(-len(several) // most))
+        for start in range(0, len(several), size):
+            some = several[start : start + size]
             yield {name: torch.cat([one[name] for one in some]) for name in some[0]}
 
 

@@ -54,6 +54,9 @@ TRIED = 64
 #: What logs say about the training data without noise.
 UNPROTECTED = ("loss", "train_loss", "total_flos")
 
+#: What a trainer may ask for that needs a backward pass for each record.
+_CHECKPOINTING = "gradient_checkpointing=True is a reason (TRL has it by default): set it to False. "
+
 Examples = list[Any]
 
 
@@ -330,9 +333,11 @@ class PrivateTraining:
             except RuntimeError as error:
                 if isinstance(error, RunError):
                     raise
+                again = getattr(self.args, "gradient_checkpointing", False)  # type: ignore[attr-defined]
                 warnings.warn(
                     "the gradients of several records cannot be computed at once for this model, so there is a backward pass for "
-                    "each record. attn_implementation='eager' often helps; clipping='one-by-one' says that this is expected. "
+                    f"each record. {_CHECKPOINTING if again else ''}attn_implementation='eager' often helps; "
+                    "clipping='one-by-one' says that this is expected. "
                     f"The reason is: {str(error).splitlines()[0][:200]}",
                     stacklevel=2,
                 )

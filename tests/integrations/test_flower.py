@@ -223,15 +223,17 @@ def test_a_resumed_training_is_the_uninterrupted_one(
         run._root = run._noise._root = key
         PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=3)
         kept = (tmp_path / "model.npz").read_bytes()
-        PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=2)
+        PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=5)
     # The model of two released rounds is lost.
     (tmp_path / "model.npz").write_bytes(kept)
     with started(tmp_path / "again", changes) as run:
         run._root = run._noise._root = key
         assert run.released == 5
-        with pytest.raises(RunError, match="must stay the same"):
-            PrivateFedAvg(run, checkpoint=tmp_path / "model.npz").start(HereGrid(), model())
-        again = PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model())
+        for clients, path in ((None, tmp_path / "none.npz"), (NODES[::-1], tmp_path / "model.npz")):
+            with pytest.raises(RunError, match="must stay the same"):
+                PrivateFedAvg(run, clients=clients, checkpoint=path).start(HereGrid(), model())
+        # The checkpoint knows the clients.
+        again = PrivateFedAvg(run, checkpoint=tmp_path / "model.npz").start(HereGrid(), model())
         assert run.released == ROUNDS
     assert np.array_equal(whole.arrays["weight"].numpy(), again.arrays["weight"].numpy())
 
@@ -239,14 +241,14 @@ def test_a_resumed_training_is_the_uninterrupted_one(
 def test_a_training_halts_at_the_end_of_its_plan(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         strategy = PrivateFedAvg(run, clients=NODES)
-        with pytest.raises(PlanExceededError, match="9 rounds are asked for, and 8 of the 8"):
+        with pytest.raises(PlanExceededError, match="9 rounds in all are asked for, 0 are done, and 8 were certified"):
             strategy.start(HereGrid(), model(), num_rounds=ROUNDS + 1)
         assert run.released == 0
         strategy.start(HereGrid(), model())
     with started(tmp_path) as run:
         with pytest.raises(RunError, match="another sum"):
             PrivateFedAvg(run, clients=NODES[::-1]).start(HereGrid(), model())
-        with pytest.raises(PlanExceededError, match="further rounds are asked for, and 0 of the 8"):
+        with pytest.raises(PlanExceededError, match="8 rounds in all are asked for, 8 are done, and 8 were certified"):
             PrivateFedAvg(run, clients=NODES, give_up=True).start(HereGrid(), model())
 
 
@@ -266,7 +268,7 @@ def test_other_clients_are_refused(tmp_path: Path) -> None:
 
 def test_clients_that_are_no_nodes_are_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
-        numbers = PrivateFedAvg(run, clients=range(CLIENTS), patience=0.0)
+        numbers = PrivateFedAvg(run, clients=range(CLIENTS))
         with pytest.raises(RunError, match=r"none of the 12 is connected \(12 others are\).*not numbers of partitions"):
             numbers.start(HereGrid(), model())
         with pytest.raises(RunError, match="initial_arrays is a list: give an ArrayRecord"):
