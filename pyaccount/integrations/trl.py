@@ -1,6 +1,7 @@
 """TRL: supervised fine-tuning that trains exactly the run of a certificate, with the `SFTTrainer` of trl.
 
-    trainer = PrivateSFTTrainer(model=model, args=SFTConfig("model", gradient_checkpointing=False, …), train_dataset=data, run=run)
+    args = SFTConfig("model", gradient_checkpointing=False, …)
+    trainer = PrivateSFTTrainer(model=model, args=args, train_dataset=data, run=run)
 
 Data sets, templates and adapters are prepared by trl, and everything else is that of `PrivateTraining`. Packing would join
 records, so it is refused; so are losses that trl computes in a way of its own. This module needs trl, transformers and torch.

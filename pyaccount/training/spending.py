@@ -73,8 +73,8 @@ def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
 ) -> Spending:
     """Return the entry of a run: the one named, the one that was made for it before, or a new reservation.
 
-    Raises `RunError` for a run without a certificate, or if somebody has reserved an entry of its document by hand, which would be
-    charged beside a new one; and the errors of `Ledger.reserve`.
+    Raises `RunError` for a run without a certificate, or if an entry of its document was reserved by hand, which would be charged
+    beside a new one; and the errors of `Ledger.reserve`.
     """
     from pyaccount.ledger import Ledger  # few runs have one
     from pyaccount.ledger.planning import of_certificate
@@ -96,7 +96,7 @@ def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
     if waiting and all(one.id != identity for one in known):
         first = waiting[0]
         raise RunError(
-            f"{quoted(first.who)} has reserved {first.id} of this document for {quoted(first.purpose)}, and a new entry would be "
+            f"{quoted(first.who)} has reserved {first.id} of this document for {quoted(first.purpose)}, and a new entry is "
             f"charged beside it: give entry={first.id!r} to spend it on this run, or reserve another one and give that"
         )
     reserved = opened.reserve(
