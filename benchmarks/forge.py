@@ -7,8 +7,8 @@
 A tree is drawn from the grammar, and one number, word or node of it is changed. What is still a form is judged with a claim just
 below what the core's lower bound says of the same mechanism, as a document (`document_of`); what is no form, with a claim that
 anything meets. A fault is a claim that is proven although it is false or about no form, a verdict that is none of the four, and a
-true claim, above the core's upper bound, that is refuted. With `--most`, what takes longer is given up: many cheap trees find more
-than a few that are refined. At the end stands how many forgeries had each kind. The exit code is 1
+true claim, above the core's upper bound, that is refuted. With `--most`, what takes longer is given up, so that more are tried. At
+the end stands how many forgeries had each kind. The exit code is 1
 if there is a fault.
 """
 
@@ -40,8 +40,8 @@ KINDS = {key.partition("/")[2] for key in GRAMMAR} - {"dense"}
 Node = dict[str, Any]
 
 
-class GivenUp(BaseException):  # noqa: N818 - no error: it ends what takes long, and nothing on the way may catch it
-    """Raised by the clock."""
+class GivenUp(BaseException):
+    """Raised by the clock; no error, so that nothing on the way catches it."""
 
 
 def _give_up(*_: object) -> None:
@@ -264,9 +264,7 @@ class JudgedForm(NamedTuple):
     fault: str
 
 
-def judge(
-    seed: int, number: int, seconds: float, kind: str | None = None, most: float | None = None
-) -> JudgedForm:
+def judge(seed: int, number: int, seconds: float, kind: str | None = None, most: float | None = None) -> JudgedForm:
     """Return what the checker says of one forged form, unless that takes more than `most` seconds of processor time."""
     rng = random.Random(f"{seed} {number}")
     form = drawn_form(rng, kind)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
-from .composition import RoundCounts, composed
+from .composition import RoundCounts, composed, connected_laws
 from .enclosures import exp, ln, up
 from .lattice import SPACING, Law, LossGrid, NotCheckableError
 from .laws import Round
@@ -25,7 +25,7 @@ class OfRuns(Round):
 
     @cache  # noqa: B019 - a round lives as long as its proof
     def _laws(self, grid: LossGrid) -> tuple[Law, Law]:
-        return composed(self.parts, grid, 20.0, self.small, 1.0)
+        return composed(self.parts, grid, connected_laws(self.parts, grid, 20.0, self.small, 1.0), self.small)
 
     @cache  # noqa: B019
     def _sums(self, grid: LossGrid) -> list[tuple[list[int], list[int], int, int]]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from . import choices
-from .lattice import Law, LossGrid, NotCheckableError, connected, power, product
+from .enclosures import exp
+from .lattice import Law, LossGrid, NotCheckableError, connected, power, product, tilted
 from .laws import GaussianRound, Ranges, Renyi, Round
 
 #: Rounds of one kind, and how many there are.
@@ -38,7 +39,7 @@ def nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -
                 break
             found.append((k, min(value, found[-1][1])))
             fall = (found[-2][1] - found[-1][1]) / one / (steps * h)
-            steps = choices.points_apart(fall, k * h, h, tilt=0.0 if side else tilt, far=0.0 if side else far)
+            steps = choices.points_apart(fall, k * h, h, tilt=tilt, far=far)
         return found
 
     above = of_side(0)
@@ -112,13 +113,28 @@ def together(parts: RoundCounts) -> list[tuple[Round, int]]:
     return [*rest, *[(Renyi(rho, xi), 1)] * bool(rho), *[(GaussianRound(square), 1)] * bool(square)]
 
 
-def composed(parts: RoundCounts, grid: LossGrid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:
-    """Return laws of both sides; `small` is the mass that cutting may add to δ."""
+def connected_laws(parts: RoundCounts, grid: LossGrid, tilt: float, small: Fraction, far: float) -> list[list[Law]]:
+    """Return the laws of both sides of each round; `small` is the mass that may be taken as infinite losses."""
     least = max(1, int(small * (1 << grid.bits) / 1000 / sum(count for _, count in parts)))
+    return [list(connected(grid, nodes_of(part, grid, tilt, least, far))) for part, _ in parts]
+
+
+def tilted_laws(parts: RoundCounts, grid: LossGrid, laws: list[list[Law]], chosen: choices.Tilting) -> list[list[Law]]:
+    """Return tilted laws. That a loss is infinite is certain: its mass counts times those of all other rounds, Π m ≤ e^Σ(m−1)."""
+    one, found = 10**grid.digits, [list[Law]() for _ in laws]
+    for side in (0, 1):
+        excess = sum(count * max(0, pair[side].total() - one) for pair, (_, count) in zip(laws, parts, strict=True))
+        growth = exp(-(-(excess << grid.bits) // one), grid.bits) + 1
+        for pair, shifts, into in zip(laws, chosen.shifts, found, strict=True):
+            law = tilted(grid, pair[side], chosen.tilt, shifts[side], chosen.digits)
+            into.append(law._replace(certain=-(-pair[side].infinite * growth // one)))
+    return found
+
+
+def composed(parts: RoundCounts, grid: LossGrid, laws: list[list[Law]], small: Fraction) -> tuple[Law, Law]:
+    """Return laws of both sides; `small` is the mass that may be left out, or be taken as infinite losses."""
     spare, whole = int(small * 10**grid.digits / len(parts)), list[Law]()
-    for part, count in parts:
-        laws = connected(grid, nodes_of(part, grid, tilt, least, far))
-        runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
-        runs = runs * 2 if part.symmetric else runs
+    for (part, count), pair in zip(parts, laws, strict=True):
+        runs = [power(grid, law, count, spare) for law in pair[: 2 - part.symmetric]] * (1 + part.symmetric)
         whole = [product(grid, a, b, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
     return whole[0], whole[1]

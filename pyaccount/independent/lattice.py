@@ -9,6 +9,10 @@ profile; a law need not have mass 1; a loss may be moved up, also to ∞.
 **Connect the dots** (Doroshenko et al. 2022, arXiv:2207.04380). A profile is convex in α, 1 at α = 0, and does not increase. So
 the function that is linear between its values at some α_k = e^(kh), and constant beyond the last, is above it. It is the profile
 of a law on the losses kh.
+
+**Tilted masses.** Masses of a law may stand as p_k·e^(θkh − κ), θ ≥ 0: the product of two such laws is tilted with the same θ, and κ
+adds up. Losses with a tilted mass c may then be left out. As (1 − e^(ε−ℓ))₊ ≤ e^(θ(ℓ−ε)), they take at most c·e^(κ−θε) off δ(ε),
+which is added; in a product c is multiplied by the mass of the other law. So few digits and losses are enough, far out in a tail.
 """
 
 from __future__ import annotations
@@ -19,8 +23,8 @@ from typing import NamedTuple, TypeVar
 
 from .enclosures import exp
 
-#: The spacing h of a lattice is a multiple of 2^−SPACING.
-SPACING = 60
+#: The spacing h of a lattice is a multiple of 2^−SPACING, and a tilt θ one of 2^−TILT.
+SPACING, TILT = 60, 10
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.Inexact])
 T = TypeVar("T")
 
@@ -42,7 +46,7 @@ class LossGrid(NamedTuple):
         return self.spacing / (1 << SPACING)
 
     def loss(self, k: int) -> int:
-        """Return k·h, exactly: there are at least as many bits as in the spacing."""
+        """Return k·h, exactly, as θkh is: there are at least SPACING + TILT bits."""
         return k * self.spacing << self.bits - SPACING
 
     def alpha(self, k: int) -> int:
@@ -51,11 +55,17 @@ class LossGrid(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Masses of the losses (low + i)·h, and the mass of an infinite loss, in units of 10^−digits."""
+    """Masses of the losses (low + i)·h, and what counts as an infinite loss, or is left out, in units of 10^−digits.
+
+    All of these are tilted by θ and κ. `certain`, which has grid.bits bits, is added to δ as it is.
+    """
 
     low: int
     masses: list[int]
     infinite: int
+    tilt: int = 0
+    shift: int = 0
+    certain: int = 0
 
     def total(self) -> int:
         """Return the mass of all losses."""
@@ -127,32 +137,42 @@ def coefficients(a: list[int], b: list[int], digits: int, *, up: bool = True) ->
     return [int(whole[i : i + kept]) + up for i in range(width * (count - 1), -1, -width)]
 
 
+def tilted(grid: LossGrid, law: Law, tilt: int, shift: int, digits: int) -> Law:
+    """Return the finite losses of a law with tilted masses of so many digits."""
+    down, masses = 10 ** (grid.digits - digits) << grid.bits, list[int]()
+    for k, mass in enumerate(law.masses, law.low):
+        weight = exp((tilt * grid.loss(k) >> TILT) - shift, grid.bits) + 1 if mass else 0
+        masses.append(-(-mass * weight // down))
+    return Law(law.low, masses, 0, tilt, shift)
+
+
 def product(grid: LossGrid, a: Law, b: Law, spare: int, step: int = 0) -> Law:
     """Return a law above the composition of two.
 
-    Coefficients are rounded up. The smallest losses move up to the least that is kept while their mass is at most `spare`, and
-    the largest become ∞ while theirs is at most a hundredth of it. Numbers that are multiples of a step add up like losses. Their
-    largest are cut down to the largest that is kept, while that takes at most `spare` off the mean, which `infinite` counts.
+    Coefficients are rounded up. Losses at both ends are left out while the mass at each is at most `spare`; if there is no tilt,
+    the smallest move up to the least that is kept. Numbers that are multiples of a step add up like losses. Their largest are cut
+    down to the largest that is kept, while that takes at most `spare` off the mean, which `infinite` counts.
     """
     masses = coefficients(a.masses, b.masses, grid.digits)
     infinite = (
         a.infinite + b.infinite if step else -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
     )
-    top, low, beyond, raised = len(masses), 0, 0, 0
-    most_low, most_top = (spare // 1000, spare) if step else (spare, spare // 100)
+    top, low, beyond, below = len(masses), 0, 0, 0
+    most_low, most_top = (spare // 1000, spare) if step else (spare, spare if a.tilt else spare // 100)
     while top > 1:
         # A cut moves all that is beyond by one step.
         cost = -(-(beyond + masses[top - 1]) * step >> grid.bits) if step else masses[top - 1]
         if cost > most_top:
             break
         top, beyond, most_top, infinite = top - 1, beyond + masses[top - 1], most_top - cost, infinite + cost
-    while low + 1 < top and raised + masses[low] <= most_low:
-        raised += masses[low]
+    while low + 1 < top and below + masses[low] <= most_low:
+        below += masses[low]
         low += 1
     masses = masses[low:top]
-    masses[0] += raised
+    masses[0] += 0 if a.tilt else below
     masses[-1] += beyond if step else 0
-    return Law(a.low + b.low + low, masses, infinite)
+    infinite += below if a.tilt else 0
+    return Law(a.low + b.low + low, masses, infinite, a.tilt, a.shift + b.shift, a.certain + b.certain)
 
 
 def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
@@ -172,14 +192,22 @@ def power(grid: LossGrid, law: Law, count: int, spare: int, step: int = 0) -> La
 
 
 def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
-    """Return δ(ε) = Σ p_k·(1 − e^(ε − kh))₊ + p_∞, rounded up, in units of 10^−digits; ε has grid.bits bits.
+    """Return δ(ε) = Σ p_k·(1 − e^(ε − kh))₊ + p_∞, rounded up; all numbers have grid.bits bits.
 
-    The factor e^(ε − kh) follows from the one before by e^(−h); both are rounded down.
+    With tilted masses p_k is a mass times e^(κ − θkh). This factor follows from the one before by e^(−θh), rounded up, and its
+    product with e^(ε − kh) by e^(−(θ+1)h), rounded down.
     """
-    bits, one = grid.bits, 1 << grid.bits
-    first = max(law.low, epsilon // grid.loss(1) + 1)
-    factor, step, total = exp(min(0, epsilon - grid.loss(first)), bits) - 1, exp(-grid.loss(1), bits) - 1, 0
+    bits, h, tilt = grid.bits, grid.loss(1), law.tilt
+    first = max(law.low, epsilon // h + 1)
+    loss = grid.loss(first)
+
+    def factor(loss: int, less: int = 0) -> int:
+        return exp(law.shift - (tilt * loss >> TILT) + less, bits)
+
+    near, step = factor(loss) + 1, exp(-(tilt * h >> TILT), bits) + 1
+    far, fall = factor(loss, min(0, epsilon - loss)) - 1, exp(-h - (tilt * h >> TILT), bits) - 1
+    total = law.infinite * (factor(epsilon) + 2)
     for mass in law.masses[first - law.low :]:
-        total += mass * (one - factor)
-        factor = factor * step >> bits
-    return -(-total >> bits) + law.infinite
+        total += mass * (near - far)
+        near, far = (near * step >> bits) + 1, far * fall >> bits
+    return -(-total // 10**grid.digits) + law.certain

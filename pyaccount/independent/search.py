@@ -11,7 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from .composition import RoundCounts, composed, lawful, together
+from . import choices
+from .composition import RoundCounts, composed, connected_laws, lawful, tilted_laws, together
 from .enclosures import up
 from .lattice import SPACING, Law, LossGrid, delta
 from .laws import Blend, GaussianRound
@@ -41,7 +42,7 @@ def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
         return None
     if low >= high or delta(grid, law, low) <= target:
         return low
-    while high - low > 1 << grid.bits - 50:
+    while high - low > 1 << grid.bits - 40:
         middle = (low + high) // 2
         low, high = (low, middle) if delta(grid, law, middle) <= target else (middle, high)
     return high
@@ -106,21 +107,25 @@ def _by_lattices(
     h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
     digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11) + max(part.more_digits for part, _ in parts)
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
-    at, goal = up(epsilon, bits), int(target * (1 + SLACK) * 10**digits)
+    at, goal = up(epsilon, bits), int(target * (1 + SLACK) * (1 << bits))
     attempts: list[tuple[int, LossGrid, tuple[Law, Law]]] = []
     below, before = None, 0.0
     while True:
         grid = LossGrid(max(1, round(h * (1 << SPACING))), digits, bits)
-        laws = composed(parts, grid, tilt, target / 100, claimed)
-        found = max(delta(grid, law, at) for law in laws)
+        each, small = connected_laws(parts, grid, tilt, target / 100, claimed), target / 100
+        chosen = choices.tilting(each, [count for _, count in parts], grid, target / 20_000, claimed)
+        if chosen.digits < 0.75 * digits:
+            each, grid = tilted_laws(parts, grid, each, chosen), grid._replace(digits=chosen.digits)
+            small = chosen.spare
+        laws = composed(parts, grid, each, small)
+        found, larger = max((delta(grid, law, at), side) for side, law in enumerate(laws))
         attempts.append((found, grid, laws))
         passed, points = time.process_time() - began, sum(len(law.masses) for law in laws)
-        log(f"spacing {h:.3g}: δ {found / 10**digits:.6g}, {points} losses, {passed:.1f} s")
+        log(f"spacing {h:.3g}: δ {found / (1 << bits):.6g}, {points} losses, {passed:.1f} s")
         if found <= goal:
             break
-        nearer = delta(grid, laws[0], at - (1 << bits) // 200)
-        slope = math.log(max(1, nearer) / found) * 200
-        tilt, factor = max(tilt * 0.2, slope) if slope > 0 else tilt, 2.0
+        nearer, factor = delta(grid, laws[larger], at - (1 << bits) // 200), 2.0
+        tilt = max(tilt * 0.2, math.log(nearer / found) * 200)
         if len(attempts) > 1:
             coarse, ratio = attempts[-2][0], attempts[-2][1].h / grid.h
             excess = (coarse - found) / (ratio**2 - 1)
@@ -137,8 +142,8 @@ def _by_lattices(
             break
         h /= factor
     least, grid, laws = min(attempts)
-    values = [epsilon_at(grid, law, int(target * 10**digits)) for law in laws]
+    values = [epsilon_at(grid, law, int(target * (1 << bits))) for law in laws]
     known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
     if below is None and least > goal:
         below = lower(parts, grid.h, digits, epsilon, target)
-    return ProvenBounds(Fraction(least, 10**digits), known, below, grid.h)
+    return ProvenBounds(Fraction(least, 1 << bits), known, below, grid.h)

@@ -68,6 +68,38 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
     assert exact * 0.99 < below.lower <= exact <= below.delta
 
 
+@pytest.mark.parametrize("epsilon", [9.0, 40.0])
+def test_gaussians_far_out_in_the_tail(epsilon: float) -> None:
+    exact = gaussian(epsilon, 0.5 * math.sqrt(40))
+    parts: list[tuple[laws.Round, int]] = [(laws.MixtureRound({1: Fraction(1)}, shift(2.0)), 40)]
+    found = bounds(parts, epsilon, exact, 20.0)
+    assert exact <= found.delta <= exact * 1.001
+    assert found.epsilon is not None
+    assert epsilon <= found.epsilon <= epsilon * 1.0001
+
+
+@pytest.mark.parametrize("tilt", [0, 512, 3000])
+@pytest.mark.parametrize("spare", [0, 10**18, 10**19])
+def test_what_is_left_out_of_tilted_laws_is_added(tilt: int, spare: int) -> None:
+    """Three losses of four values, one of them infinite: a sum over all outcomes."""
+    h, masses, infinite = 0.125, {-3: 0.125, 2: 0.5, 5: 0.25, 9: 0.0625}, 0.0625
+    law = lattice.Law(-3, [int(masses.get(k, 0) * 10**22) for k in range(-3, 10)], int(infinite * 10**22))
+    grid = lattice.LossGrid(spacing_of(h), 22, 140)
+    one = lattice.tilted(grid, law, tilt, 1 << 130, 20)._replace(certain=int(infinite * 2**140))
+    whole = lattice.power(grid._replace(digits=20), one, 3, spare)
+    for epsilon in (0.0, 0.4, 1.0, 2.5):
+        exact = 1 - (1 - infinite) ** 3
+        for several in itertools.product(masses, repeat=3):
+            exact += math.prod(masses[k] for k in several) * max(0.0, 1 - math.exp(epsilon - h * sum(several)))
+        found = lattice.delta(grid._replace(digits=20), whole, up(Fraction(epsilon), 140)) / 2**140
+        assert found >= exact * (1 - 1e-14)
+        if not spare:
+            # Three infinite losses together are counted several times.
+            assert found <= exact + 3 * infinite**2 + 1e-12
+        elif tilt:
+            assert len(whole.masses) < 37
+
+
 def test_one_gaussian_in_closed_form() -> None:
     for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
         exact = gaussian(epsilon, 1 / sigma)

@@ -105,10 +105,10 @@ PLANTED: dict[str, Callable[[float, float], float]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bound_that_is_no_law_is_refused(name: str) -> None:
     grid = grid_of(0.02, 12, 120)
-    honest = composition.composed([(Wrong(lambda loss, right: right), 1)], grid, 1.0, Fraction(1, 10**6), 1.0)
-    assert honest[0].total() >= 10**12
+    honest = composition.connected_laws([(Wrong(lambda loss, right: right), 1)], grid, 1.0, Fraction(1, 10**6), 1.0)
+    assert honest[0][0].total() >= 10**12
     with pytest.raises(NotCheckableError, match="law"):
-        composition.composed([(Wrong(PLANTED[name]), 1)], grid, 1.0, Fraction(1, 10**6), 1.0)
+        composition.connected_laws([(Wrong(PLANTED[name]), 1)], grid, 1.0, Fraction(1, 10**6), 1.0)
 
 
 class AsItWas(laws.Displaced):
@@ -128,7 +128,7 @@ def test_checks_of_laws_find_the_pair_whose_ratio_does_not_increase() -> None:
     for sigma in (0.1, 0.14):
         part = AsItWas(law, Fraction(0), shift(sigma), zeroed=True, common=False)
         with pytest.raises(NotCheckableError, match=r"law|contradict"):
-            composition.composed([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
+            composition.connected_laws([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
 
 
 class Exchanged(laws.MixtureRound):
@@ -149,7 +149,7 @@ class TooFar(laws.MixtureRound):
 def test_planted_pairs_are_refused(kind: type[laws.MixtureRound]) -> None:
     part = kind({1: Fraction(1, 10)}, Fraction(1))
     with pytest.raises(NotCheckableError, match=r"law|contradict"):
-        composition.composed([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
+        composition.connected_laws([(part, 1)], grid_of(0.02, 16, 160), 10.0, Fraction(1, 10**7), 1.0)
 
 
 def test_checks_of_laws_find_a_mean_of_runs_that_is_negative(monkeypatch: pytest.MonkeyPatch) -> None:
