@@ -7,9 +7,8 @@
 A tree is drawn from the grammar, and one number, word or node of it is changed. What is still a form is judged with a claim just
 below what the core's lower bound says of the same mechanism, as a document (`document_of`); what is no form, with a claim that
 anything meets. A fault is a claim that is proven although it is false or about no form, a verdict that is none of the four, and a
-true claim, above the core's upper bound, that is refuted. With `--most`, what takes longer is given up, so that more are tried. At
-the end stands how many forgeries had each kind. The exit code is 1
-if there is a fault.
+true claim, above the core's upper bound, that is refuted. With `--most`, what takes longer is given up, so that more are tried.
+At the end stands how many forgeries had each kind. The exit code is 1 if there is a fault.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> Non
     known += [nodes[-1], *((k, min(one, part.value(grid, k, 0))) for k in beyond)]
     for k, value in known:
         alpha = grid.alpha(k)
-        error, mirrored = ((alpha >> grid.bits) + 2) << 30, part.reflected(grid, k)
+        error = ((alpha >> grid.bits) + 2) << 30
+        mirrored = part.reflected(grid, k) if error < one else None
         if (
             (k > last and value > final + error)
             or value < max(0, one - alpha) - error

@@ -10,9 +10,9 @@ profile; a law need not have mass 1; a loss may be moved up, also to ∞.
 the function that is linear between its values at some α_k = e^(kh), and constant beyond the last, is above it. It is the profile
 of a law on the losses kh.
 
-**Tilted masses.** Masses of a law may stand as p_k·e^(θkh − κ), θ ≥ 0: the product of two such laws is tilted with the same θ, and κ
-adds up. Losses with a tilted mass c may then be left out. As (1 − e^(ε−ℓ))₊ ≤ e^(θ(ℓ−ε)), they take at most c·e^(κ−θε) off δ(ε),
-which is added; in a product c is multiplied by the mass of the other law. So few digits and losses are enough, far out in a tail.
+**Tilted masses.** Masses of a law may stand as p_k·e^(θkh − κ), θ ≥ 0: the product of two such laws is tilted with the same θ,
+and κ adds up. Losses with a tilted mass c may then be left out. As (1 − e^(ε−ℓ))₊ ≤ e^(θ(ℓ−ε)), they take at most c·e^(κ−θε) off
+δ(ε), which is added; in a product c is multiplied by the mass of the other law. So a far tail needs few digits and losses.
 """
 
 from __future__ import annotations
