@@ -2,8 +2,8 @@
 
 Run: python benchmarks/independent.py CERT... [--seconds 90] [--changes 20]
 
-Without --changes each certificate has a row: its ε, or that of its composed bound, the ε that is proven at the same δ, and processor
-time. With --changes each
+Without --changes each certificate has a row: its ε, or that of its composed bound, the ε that is proven at the same δ, and
+processor time. With --changes each
 certificate is changed as often, so that its claim is stronger than what was certified: ε or δ is lowered by 0.2 % or more, or
 its normal form has less noise, a larger probability or more rounds. The row counts the verdicts; `proven` must be 0,
 unless the certificate was looser than the change.

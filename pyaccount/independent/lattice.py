@@ -210,4 +210,4 @@ def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
     for mass in law.masses[first - law.low :]:
         total += mass * (near - far)
         near, far = (near * step >> bits) + 1, far * fall >> bits
-    return -(-total // 10**grid.digits) + law.certain
+    return int(-(-total // 10**grid.digits)) + law.certain
