@@ -68,8 +68,8 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
     assert exact * 0.99 < below.lower <= exact <= below.delta
 
 
-@pytest.mark.parametrize("epsilon", [40.0, 70.0])
-def test_gaussians_far_out_in_the_tail(epsilon: float) -> None:
+def test_gaussians_far_out_in_the_tail() -> None:
+    epsilon = 40.0
     exact = gaussian(epsilon, 0.5 * math.sqrt(40))
     parts: list[tuple[laws.Round, int]] = [(laws.MixtureRound({1: Fraction(1)}, shift(2.0)), 40)]
     found = bounds(parts, epsilon, exact, 20.0)
