@@ -333,10 +333,10 @@ class PrivateTraining:
             except RuntimeError as error:
                 if isinstance(error, RunError):
                     raise
-                again = getattr(self.args, "gradient_checkpointing", False)  # type: ignore[attr-defined]
+                checkpointing = getattr(self.args, "gradient_checkpointing", False)  # type: ignore[attr-defined]
                 warnings.warn(
                     "the gradients of several records cannot be computed at once for this model, so there is a backward pass for "
-                    f"each record. {_CHECKPOINTING if again else ''}attn_implementation='eager' often helps; "
+                    f"each record. {_CHECKPOINTING if checkpointing else ''}attn_implementation='eager' often helps; "
                     "clipping='one-by-one' says that this is expected. "
                     f"The reason is: {str(error).splitlines()[0][:200]}",
                     stacklevel=2,
