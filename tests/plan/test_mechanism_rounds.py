@@ -246,6 +246,81 @@ def test_no_exponential_mechanism_violates_its_profile_even_adaptively() -> None
         assert epsilon_of(both, 0.05) <= bounds.epsilon + 1e-9
 
 
+def of_gaps(law: Any, r: float, leads: Any) -> list[list[tuple[float, float]]]:
+    """Return the probabilities of two candidates before and after the first one has lost r of its lead over the second."""
+    return [list(zip(law([lead, 0.0]), law([lead - r, 0.0]), strict=True)) for lead in leads]
+
+
+@pytest.mark.parametrize("kind", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("sampler", [None, {"kind": "poisson", "sampling_probability": 0.3}], ids=["all", "sampled"])
+def test_one_selection_is_as_bad_as_two_candidates_with_the_worst_gap(
+    kind: str, sampler: dict[str, Any] | None
+) -> None:
+    r = 1.0
+    law, leads = (
+        (exponential, np.linspace(-12, 12, 4801)) if kind == "exponential" else (winners, np.linspace(0, r, 801))
+    )
+    pairs = of_gaps(law, r, leads)
+    document: dict[str, Any] = {"mechanism": {"kind": kind, "epsilon": r}} | ({"sampler": sampler} if sampler else {})
+    for delta in (1e-3, 0.05):
+        answer = certified(document, delta=delta, adjacency="add-remove").data.guarantee
+        if sampler is None:
+            worst = max(epsilon_of(pair, delta) for pair in pairs)
+        else:
+            directed = [one for pair in pairs for one in mixed(pair, sampler["sampling_probability"])]
+            worst = max(epsilon_in_one_direction(one, delta) for one in directed)
+        assert answer.epsilon_lower <= worst + 1e-6
+        assert worst <= answer.epsilon + 1e-9
+        assert answer.epsilon - answer.epsilon_lower <= 1e-3 * answer.epsilon
+
+
+def epsilon_in_one_direction(outcomes: list[tuple[float, float]], delta: float) -> float:
+    """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta` in the direction of the outcomes, by bisection."""
+    low, high = 0.0, 60.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if delta_of(outcomes, middle) <= delta else (middle, high)
+    return high
+
+
+def test_several_selections_are_at_least_as_bad_as_each_gap_that_is_looked_at() -> None:
+    answer = certified({"mechanism": {"kind": "exponential", "epsilon": 1}, "count": 3}, delta=0.01).data.guarantee
+    every = [epsilon_of(power(pair, 3), 0.01) for pair in of_gaps(exponential, 1.0, np.linspace(-8, 8, 161))]
+    exchanged = epsilon_of(power(of_gaps(exponential, 1.0, [0.5])[0], 3), 0.01)
+    assert exchanged < 0.85 * max(every)
+    assert 0.98 * max(every) <= answer.epsilon_lower <= max(every) * (1 + 1e-3) <= answer.epsilon * (1 + 1e-3)
+    # Beside another phase it is one pair of data sets for both: the exchanged one.
+    beside = certified(
+        {"mechanism": {"kind": "exponential", "epsilon": 1}, "count": 3},
+        {"mechanism": {"kind": "laplace", "scale": 1e6}},
+        delta=0.01,
+    ).data.guarantee
+    assert beside.epsilon_lower == pytest.approx(exchanged, rel=1e-3)
+
+
+@pytest.mark.parametrize(("count", "delta"), [(1, 1e-5), (1, 0.05), (3, 1e-3)])
+def test_report_noisy_max_is_at_least_as_bad_as_two_candidates(count: int, delta: float) -> None:
+    noise = np.linspace(-60, 60, 240_001)
+    step = noise[1] - noise[0]
+    density = 0.5 * np.exp(-np.abs(noise))
+
+    def wins(utilities: list[float]) -> list[float]:
+        # P(u + N > v + M) = E[P(M < u − v + N)], by the closed form of the inner one and the sum over N.
+        at = utilities[0] - utilities[1] + noise
+        inner = np.where(at < 0, 0.5 * np.exp(np.minimum(at, 0)), 1 - 0.5 * np.exp(-np.maximum(at, 0)))
+        first = float((density * inner).sum() * step)
+        return [first, 1 - first]
+
+    r = 1.0
+    every = [epsilon_of(power(pair, count), delta) for pair in of_gaps(wins, r, np.linspace(-10, r, 111))]
+    equal = epsilon_of(power(of_gaps(wins, r, [0.0])[0], count), delta)
+    document = {"mechanism": {"kind": "report-noisy-max", "noise": "laplace", "epsilon": r}, "count": count}
+    answer = certified(document, delta=delta).data.guarantee
+    assert max(equal, 0.98 * max(every)) <= answer.epsilon_lower * (1 + 1e-3)
+    assert answer.epsilon_lower <= max(every) * (1 + 1e-3) + 1e-3
+    assert max(every) <= answer.epsilon * (1 + 1e-6)
+
+
 def test_no_order_of_selections_and_answers_violates_the_bound_of_several_selections() -> None:
     """Three selections with an answer at any place between them; what is selected depends on everything before."""
     draw = random.Random(20261130)

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import neighbours_assumption, number
-from pyaccount.plan.rounds import Bounds, DirectedBounds, repeated
+from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, repeated
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.profiles import ProfileKind, Rounds
@@ -72,6 +72,11 @@ class Released:
     add: Released | None = None
     #: What is revealed beside it, which is the same from above and from below, and in both directions.
     beside: tuple[ProfileKind, ...] = ()
+    #: Other pairs of data sets, which may reveal more than `lower`, depending on ε and on the number of runs.
+    others: tuple[ProfileKind, ...] = ()
+    #: The supremum of the profiles of pairs of data sets, if it is known: each α has pairs that attain it or approach it. It is
+    #: no pair's profile, so it is a lower bound for one run that nothing is composed with.
+    supremum: ProfileKind | None = None
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds of one run in both directions."""
@@ -94,6 +99,8 @@ class MechanismWords:
     remark: str | None = None
     #: The two data sets of the lower bound, unless the bound is attained.
     lower_end: str | None = None
+    #: Those of runs that nothing else is composed with, if they differ.
+    lower_end_alone: str | None = None
     #: What bounds several runs better than their composition, unless they are sampled.
     several: str | None = None
 
@@ -123,6 +130,7 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
         """Return the theorem, with sampling and the number of runs."""
         text, group = self.described(self._of()), self.asked.privacy.group_size
         draw = self.node.draw
+        lower_end = text.lower_end_alone if text.lower_end_alone is not None and self._alone() else text.lower_end
         remark = text.several if text.several is not None and self.node.count > 1 and draw is None else text.remark
         if group != 1:
             grouped = f"For a group of {'k' if group == 'solve' else group} records the mechanism is that of the group."
@@ -144,13 +152,34 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
                 FRESH,
                 *(sampling_assumptions(self, removal=self._of().for_any_data()) if draw else ()),
             ),
-            lower_end=text.lower_end,
+            lower_end=lower_end,
         )
 
     def bounds(self) -> DirectedBounds:
-        """Return the rounds of all runs."""
-        run = self.one_run().bounds()
-        return repeated(run, self.node.count) if self.node.draw is None else sampled(run, self)
+        """Return the rounds of all runs. Where they are the whole document, the lower end is the best of several data sets.
+
+        A profile on a sample is a function of that of one run at one other α, which rises with it. So a supremum of profiles
+        becomes the supremum of the profiles on a sample.
+        """
+        run = self.one_run()
+        if self._alone() and run.supremum is not None and self.node.count == 1:
+            return self._all_runs(replace(run, lower=run.supremum))
+        bounds = self._all_runs(run)
+        if not (self._alone() and run.others):
+            return bounds
+        each = [bounds, *(self._all_runs(replace(run, lower=other)) for other in run.others)]
+        return {
+            side: replace(one, lower=best_of([below[side].lower for below in each])) for side, one in bounds.items()
+        }
+
+    def _all_runs(self, run: Released) -> DirectedBounds:
+        """Return the rounds of all runs, from what one run reveals."""
+        rounds = run.bounds()
+        return repeated(rounds, self.node.count) if self.node.draw is None else sampled(rounds, self)
+
+    def _alone(self) -> bool:
+        """Return whether the runs are the whole document."""
+        return list(self.asked.phases) == [self.node]
 
     def refusals(self) -> list[Problem]:
         """Refuse engines that draw samples, and sampling of what is not covered."""

@@ -6,9 +6,12 @@ sensitivity Δ and scale s, Δ/s if they are monotone; for a group of k it is k�
 - **Exponential mechanism** (and Gumbel noise): the losses of all candidates lie in an interval of length r. So the
   profile is at most that of the worst pair of losses t and t − r, h(α) = (e^{r/2} − √α)²/(e^r − 1) for |ln α| ≤ r (Dong,
   Durfee & Rogers 2020, arXiv:1909.13830). h is convex, and bounds every pair, so its composition bounds adaptive ones.
-  Every α is attained by some t. Several runs are bounded together, by the supremum over all choices of t that depend on what
-  was released before (`pyaccount.profiles.in_blocks`). Two candidates whose utilities are exchanged have the losses ±r/2, which
-  gives the lower bound of several runs.
+  Several runs are bounded together, by the supremum over all choices of t that depend on what was released before
+  (`pyaccount.profiles.in_blocks`). *From below*: two candidates whose utilities differ by g before and by g − r after (in units
+  of s) have probabilities with the odds e^g and e^{g−r}, so their losses differ by r, and the larger one is t = ln((1 +
+  e^{r−g})/(1 + e^{−g})), which takes every value between 0 and r. So every α is attained by some t, and the profile of one run is
+  exact. Several runs have the largest lower bound of some t; beside other phases it is that of t = r/2, where the utilities are
+  exchanged.
 - **Exponential noise** (and permute-and-flip, which has the same output: Ding et al. 2021, arXiv:2105.07260) **and
   Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.base`
   applies: let a set S of candidates be given, and A and B the largest noisy utilities in S and outside, in units of s.
@@ -16,10 +19,12 @@ sensitivity Δ and scale s, Δ/s if they are monotone; for a group of k it is k�
   between 0 and r. Both noises have a hazard rate of at most 1: Pr[N > y + t] ≥ e^{−t} Pr[N > y]; so do A and B, as the
   first candidate whose noisy utility exceeds a number exceeds it by another t with probability e^{−t}. Hence
   φ(τ + t) ≥ e^{−t} φ(τ), given B, and 1 − φ(τ + t) ≤ e^t (1 − φ(τ)), given A.
-  With exponential noise, two candidates whose utilities differ by a attain the bound at one α for each a; those of equal
-  utility, of which one loses 2Δ (Δ if monotone), have probabilities (½, ½) and (e^{−r}/2, 1 − e^{−r}/2), which is the lower
-  bound. With Laplace noise they have (½, ½) and (q, 1 − q), where q = e^{−r}(2 + r)/4 is the probability that the difference
-  of two Laplace noises of scale 1 exceeds r.
+  *From below*, two candidates of which one is ahead by a before, and behind by r − a after. With exponential noise, for 0 ≤ a ≤
+  r, it wins with probability 1 − e^{−a}/2 before and e^{−(r−a)}/2 after. 1 − e^{−a}/2 − αe^{−(r−a)}/2 is largest at e^{2a} =
+  e^r/α, where it is 1 − √α·e^{−r/2}: some a attains the bound at each |ln α| ≤ r, and the profile of one run is exact. With
+  Laplace noise it is behind by x with probability q(x) = e^{−x}(2 + x)/4, x ≥ 0, of winning, the probability that the difference
+  of two Laplace noises of scale 1 exceeds x, and ahead by x with 1 − q(x). Several runs, and those with Laplace noise, have the
+  largest lower bound of some a; beside other phases it is that of a = 0, for two candidates of equal utility before.
 
 **Randomized response**: if a value changes, the output has the probabilities (p, q, …, q) before and (q, p, q, …, q) after, q =
 (1 − p)/(k − 1). All outcomes but two have the loss 0. The pair is (p, q, 1 − p − q) against (q, p, 1 − p − q), and attained. A
@@ -45,6 +50,8 @@ from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProf
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyaccount.errors import Problem
     from pyaccount.plan.theorem import Reduction
 
@@ -60,9 +67,41 @@ def loss_range(mechanism: Selection, group: int) -> float:
     return rounded_up(group * Fraction(mechanism.loss_range()))
 
 
-def _two_candidates(least: float) -> FiniteProfile:
-    """Return the pair with probabilities (½, ½) against (least, 1 − least)."""
-    return FiniteProfile((0.5, 0.5), (least, 1.0 - least))
+#: The relative error of the probabilities that are computed, in units of rounding: at most 8 of them.
+ROUNDING = 1e-15
+
+#: The larger losses t of several runs of bounded range, in units of r, beside r/2: few runs at small δ have larger ones.
+_LARGER_LOSSES = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+
+#: By how much a candidate is ahead before the change, in units of r; and in units of the scale, with Laplace noise.
+_LEADS = (0.0, 0.1, 0.25, 0.5)
+_LAPLACE_LEADS = (-0.5, -1.0, -2.0, -4.0, -8.0)
+
+
+def _two_losses(t: float, r: float) -> FiniteProfile:
+    """Return the pair with the losses t and t − r, for 0 < t < r."""
+    total = -math.expm1(-r)
+    p, q = -math.expm1(t - r) / total, -math.expm1(-t) / total
+    return FiniteProfile((p, q * math.exp(t - r)), (p * math.exp(-t), q), ROUNDING)
+
+
+def _two_candidates(
+    chances: Callable[[float], tuple[float, float]], leads: Sequence[float], r: float
+) -> list[FiniteProfile]:
+    """Return for each lead of a candidate the pair of its chances before and after it has lost r of its lead, or hardly less."""
+    return [FiniteProfile(chances(lead), chances((lead - r) * (1.0 - ROUNDING)), ROUNDING) for lead in leads]
+
+
+def _ahead(lead: float) -> tuple[float, float]:
+    """Return the probabilities that a candidate wins and that it loses which is ahead by this much, with exponential noise."""
+    loses = 0.5 * math.exp(-abs(lead))
+    return (1.0 - loses, loses) if lead >= 0.0 else (loses, 1.0 - loses)
+
+
+def _ahead_by_laplace(lead: float) -> tuple[float, float]:
+    """Return the probabilities that a candidate wins and that it loses which is ahead by this much, with Laplace noise."""
+    loses = 0.25 * math.exp(-abs(lead)) * (2.0 + abs(lead))
+    return (1.0 - loses, loses) if lead >= 0.0 else (loses, 1.0 - loses)
 
 
 class SelectionPlan(MechanismPlan[Mechanism]):
@@ -111,8 +150,12 @@ class ExponentialPlan(SelectionPlan[Exponential]):
 
 
 def _bounded_range(r: float) -> Released:
-    """Return the profile of losses of range r, and the pair with losses ±r/2."""
-    return Released(ExponentialProfile(r), GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),)))
+    """Return the profile of losses of range r, which is a supremum, and pairs with two losses."""
+    profile = ExponentialProfile(r)
+    lower = GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),))
+    return Released(
+        profile, lower, others=tuple(_two_losses(share * r, r) for share in _LARGER_LOSSES), supremum=profile
+    )
 
 
 def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
@@ -124,6 +167,7 @@ def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) ->
         f"two-point losses t and t − {up(r)}, the worst t for each ε",
         assumptions,
         lower_end="two candidates whose utilities the record exchanges, which has the losses ±r/2",
+        lower_end_alone="two candidates at the distance that is worst for this ε",
         several=SEVERAL,
     )
 
@@ -144,7 +188,9 @@ class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
 
 def flipped(r: float) -> Released:
     """Return what permute-and-flip reveals at the range r."""
-    return Released(LaplaceProfile(r, 1.0), _two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
+    profile = LaplaceProfile(r, 1.0)
+    equal, *others = _two_candidates(_ahead, [share * r for share in _LEADS], r)
+    return Released(profile, equal, others=tuple(others), supremum=profile)
 
 
 def _noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
@@ -156,6 +202,8 @@ def _noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> Mechani
         f"Lap({up(r)}, 1) against Lap(0, 1)",
         assumptions,
         lower_end="two candidates of equal utility, of which the record changes one, or both in opposite directions",
+        lower_end_alone="two candidates at the distance that is worst for this ε, of which the record changes one, or both in "
+        "opposite directions",
     )
 
 
@@ -171,8 +219,9 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
             return _bounded_range(r)
         if mechanism.noise == "exponential":
             return flipped(r)
-        least = 0.25 * math.exp(-r) * (2.0 + r) * (1.0 + 1e-12)
-        return Released(LaplaceProfile(r, 1.0), _two_candidates(least))
+        leads = [share * r for share in _LEADS]
+        equal, *others = _two_candidates(_ahead_by_laplace, [*leads, *_LAPLACE_LEADS], r)
+        return Released(LaplaceProfile(r, 1.0), equal, others=tuple(others))
 
     def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
         """Return the theorem of the law of the noise."""
@@ -181,9 +230,6 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
             return _bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
         return _noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)
 
-
-#: The relative error of the probabilities that are computed, in units of rounding: at most 4 of them.
-ROUNDING = 1e-15
 
 EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
 
