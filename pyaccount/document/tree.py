@@ -384,8 +384,3 @@ class Best(Combined):
 
     #: The law of the number of runs; None if it could not be read.
     law: RunsKind | None
-
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: no bound on the loss is implemented."""
-        return False

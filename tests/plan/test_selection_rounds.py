@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import pyaccount
 from pyaccount._core import answer_all
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.plan.combinators.best import LAWS, RunLaw, selected
@@ -71,6 +72,25 @@ def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
         for epsilon in (0.0, 0.5, 2.0, 4.0):
             assert below.delta(epsilon)[1] <= upper.delta(epsilon)[1] < 1.0
         assert below.delta(0.0)[1] > 0.5 * (1.0 - law.none()) * composed(run, direction)
+
+
+@pytest.mark.parametrize("law", STATED, ids=str)
+def test_the_best_of_pure_runs_is_as_pure_as_its_worst_order_of_outcomes(law: RunLaw) -> None:
+    """The best outcomes have the loss −1, and the next ones, of which a few are released as one, the loss 1."""
+    masses = probabilities(law)
+    best, few = 1 / (1 + math.e), 1e-4
+
+    def released(above: float, own: float) -> float:
+        return math.fsum(mass * ((1 - above) ** k - (1 - above - own) ** k) for k, mass in enumerate(masses))
+
+    worst = math.log(released(best, few) / released(best * math.e, few / math.e))
+    keys = [{"stopping": "stopping_probability"}.get(name, name) for name in LAWS[law.name]]
+    numbers = [int(value) if key == "trials" else value for key, value in zip(keys, law.parameters, strict=True)]
+    select = {"kind": law.name, **dict(zip(keys, numbers, strict=True))}
+    phase = {"select": select, "phases": [{"mechanism": {"kind": "stated", "epsilon": 1}}]}
+    privacy = {"adjacency": "add-remove", "epsilon": "solve", "delta": 0}
+    epsilon = pyaccount.certify({"pyaccount": 1, "name": "pure", "privacy": privacy, "phases": [phase]}).epsilon
+    assert worst <= epsilon <= worst * (1 + 2e-3)
 
 
 def test_directions_keep_their_profiles() -> None:

@@ -24,13 +24,20 @@
 //! \[0, 1\]: the first term is ∫ v. The second is at most c + Σ_j w_j ∫ (z_j p − α q)_+, and each integral is
 //! z_j H_{α/z_j}(P‖Q). The symbol adds f(0)(1 − α)_+ = 0. ∎
 //!
+//! **Near ε = 0.** With t = H_1(P‖Q), the total variation, `H_α(A‖B) ≤ 1 − f(1 − t)` for α ≥ 1, which is at most E\[K\]·t.
+//! *Proof.* Draw the runs on both data sets together, so that each of the K pairs of outcomes differs with probability t,
+//! independently of K and of the other pairs. If no pair differs, the best outcomes are the same, and so is the symbol. So the
+//! total variation of A and B is at most 1 − E\[(1 − t)^K\], and H_α falls with α. ∎ It is attained where an outcome that only P
+//! has is the best one.
+//!
 //! For α < 1, H_α(A‖B) = 1 − α + α·H_{1/α}(B‖A), where the theorem holds with P and Q exchanged. The profile of the best
 //! run is convex, so chords in α between values of the bound are bounds as well ([`Tabulated`]).
 //!
 //! **What it contains.** v = 0 and the hinge of the largest root 1/min r, r(b) = f′(1 − B(b))/f′(1 − b), give
 //! E\[K\]·h(α min r), the theorem of Koskela, Redberg & Wang 2024 (arXiv:2402.06701) with the best of its ε̂ for each
 //! law. If one run is ε-DP, B(b) ≤ e^ε b, so r ≥ e^{−(η+1)ε} for a truncated negative binomial law, and the bound is 0
-//! from (2 + η)ε on: Theorem 1.3 of Liu & Talwar 2019, Corollary 3 of Papernot & Steinke 2022 (arXiv:2110.03620). The
+//! from (2 + η)ε on: Theorem 1.3 of Liu & Talwar 2019, Corollary 3 of Papernot & Steinke 2022 (arXiv:2110.03620). Since also 1 −
+//! b ≤ e^ε(1 − B(b)), less is true, for every law ([`Runs::gain`]). The
 //! Rényi bounds of the latter, converted, are never smaller if h and h_Q are at most the conversions of the Rényi bounds of
 //! one run: (u − z)_+ ≤ u^λ z^{1−λ} (λ−1)^{λ−1}/λ^λ under the integral leaves sup_b f′(1 − b)^λ f′(1 − B)^{1−λ} times the
 //! Rényi integral of (P, Q), which is how they are proved; and B is at most e^{(1 − 1/λ)ρ} b^{1 − 1/λ}, since the infimum
@@ -83,7 +90,7 @@ pub fn selection(forward: &Checked, backward: &Checked, runs: &Runs, run: &Run) 
     let (there, back) = Table::both(&**forward, &**backward, run)?;
     // Where one run has bounded losses, so has the best one: α f′(1 − B)/f′(1 − b) is above their largest ratio.
     let losses = [forward, backward].map(|profile| profile.largest_loss().at_most);
-    let largest = |one: f64, other: f64| (one + runs.gain(other)) * (1.0 + 1e-14);
+    let largest = |one: f64, other: f64| (one + runs.gain(one, other)) * (1.0 + 1e-14);
     let ahead = one_sided(&there, &back, (runs, largest(losses[0], losses[1])), run)?;
     let behind = if there == back {
         ahead.clone()
@@ -101,7 +108,7 @@ fn one_sided(forward: &Table, backward: &Table, (runs, largest): (&Runs, f64), r
     let payoff = Payoff::new(&fine.cells, fine.rest);
     let coarse = Positions::new(runs, backward, COARSE.0, COARSE.1, run)?;
     let mut capacity = Capacity::new(coarse, forward, backward);
-    let end = largest.min(forward.end().max(0.0) + payoff.reach() + 1e-9);
+    let (end, nearest) = (largest.min(forward.end().max(0.0) + payoff.reach() + 1e-9), runs.once(forward.at(0.0, 0.0)));
     let mut calls = 0_u32;
     let mut stopped = None;
     let value = |epsilon: f64| {
@@ -117,13 +124,13 @@ fn one_sided(forward: &Table, backward: &Table, (runs, largest): (&Runs, f64), r
         }
         let free = payoff.at(forward, epsilon);
         let bound = if free > ROOMY && epsilon < FAR { free.min(capacity.at(epsilon)) } else { free };
-        bound.min(1.0)
+        bound.min(nearest)
     };
-    let nodes = nodes(value, (end, NOTHING, STEP), run)?;
-    match stopped {
-        Some(error) => Err(error),
-        None => Ok(nodes),
+    let mut nodes = nodes(value, (end, NOTHING, STEP), run)?;
+    if largest.is_finite() {
+        nodes.push((largest, 0.0));
     }
+    stopped.map_or(Ok(nodes), Err)
 }
 
 #[cfg(test)]
@@ -248,6 +255,57 @@ mod tests {
             assert!(largest.at_most <= (2.0 + shape) * 0.3 * (1.0 + 1e-9), "{shape} {largest:?}");
             // A loss of ε itself is possible for any law, and practically the whole multiple if runs are many.
             assert!(largest.at_most > (1.9 + shape) * 0.3, "{shape} {largest:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_loss_is_that_of_the_worst_order() {
+        let run = Run::default();
+        for law in LAWS {
+            let runs = Runs::new(law.0, law.1).unwrap();
+            for (ahead, behind) in [(1.0_f64, 1.0_f64), (0.01, 0.01), (0.2, 3.0), (5.0, 0.4)] {
+                // The best outcomes have the loss −behind, and all others the loss ahead: first a few of them, then the rest.
+                let better = (1.0 - (-ahead).exp()) / (behind.exp() - (-ahead).exp());
+                let few = 1e-5 * (1.0 - better);
+                let pair = |p: f64, loss: f64| (p, p * (-loss).exp());
+                let outcomes = [pair(1.0 - better - few, ahead), pair(few, ahead), pair(better, -behind)];
+                let masses = |side: fn(&(f64, f64)) -> f64| {
+                    let below = side(&outcomes[0]);
+                    let f = |x: f64| generating(law.0, law.1, x);
+                    f(below + side(&outcomes[1])) - f(below)
+                };
+                let loss = (masses(|outcome| outcome.0) / masses(|outcome| outcome.1)).ln();
+                let most = ahead + runs.gain(ahead, behind);
+                assert!(loss <= most + 1e-10 && loss >= most - 2e-4 * (1.0 + behind.exp()), "{law:?} {loss} {most}");
+
+                let pair = Checked::of(DiscretePair::new(outcomes.to_vec()).unwrap()).unwrap();
+                let best = selection(&pair, &pair.reversed().unwrap(), &runs, &run).unwrap().largest_loss();
+                assert!(best.at_most >= loss - 1e-10 && best.at_most <= most * (1.0 + 1e-9), "{law:?} {best:?} {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn total_variation_grows_with_the_number_of_runs_at_most() {
+        let run = Run::default();
+        for law in LAWS {
+            let runs = Runs::new(law.0, law.1).unwrap();
+            for delta in [1e-9, 1e-5, 0.01, 0.4] {
+                // An outcome that only P has, and one that only Q has: the former is the best one, or the worst.
+                let outcomes = [(1.0 - delta, 1.0 - delta), (0.0, delta), (delta, 0.0)];
+                let pair = Checked::of(DiscretePair::new(outcomes.to_vec()).unwrap()).unwrap();
+                let profile = selection(&pair, &pair.reversed().unwrap(), &runs, &run).unwrap();
+                let rounding = 1e-15 * runs.mean() / delta.min(1.0);
+                for epsilon in [0.0, 1e-4, 0.1, 3.0] {
+                    let (truth, point) = (exact(law, &outcomes, epsilon), profile.at(epsilon));
+                    assert!(point.delta + point.delta_error >= truth * (1.0 - rounding), "{law:?} {delta} {epsilon}");
+                    assert!(
+                        point.delta <= truth * (1.0 + 1e-9 + rounding),
+                        "{law:?} {delta} {epsilon} {truth} {point:?}"
+                    );
+                }
+                assert!(profile.at(0.0).delta <= runs.mean() * delta * (1.0 + 1e-9));
+            }
         }
     }
 

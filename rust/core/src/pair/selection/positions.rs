@@ -49,7 +49,9 @@ impl Positions {
             if last < 1.0 { runs.mean() * (1.0 + 1e-11) * (-runs.decay(last) * (1.0 - DECAY)).exp() } else { 0.0 };
         let sum = total.min(DEEPEST) + total.min(DEEPEST + STEEPEST);
         let step = step.max(sum / real(most));
-        let mut bounds: Vec<f64> = (0..26).map(|k| 10f64.powi(-12 * k)).chain([0.0, last]).collect();
+        // Where B(b) reaches 1 a line gives way to the level one: no cell contains that point.
+        let ends = [0.0, lines.full(), last];
+        let mut bounds: Vec<f64> = (0..26).map(|k| 10f64.powi(-12 * k)).chain(ends).collect();
         bounds.retain(|b| *b <= last);
         bounds.sort_unstable_by(f64::total_cmp);
         bounds.dedup();
@@ -131,6 +133,14 @@ impl Lines {
         best.0
     }
 
+    /// Returns nearly the least b at which no line is below 1; there every line that is not level is at most 1, or reached 1
+    /// before.
+    fn full(&self) -> f64 {
+        let reached = |(slope, value): (&f64, &f64)| (1.0 - value) / slope;
+        let last = self.slopes.iter().zip(&self.values).skip(1).map(reached).fold(0.0, f64::max);
+        (last * (1.0 - 4.0 * UNIT_ROUNDOFF)).min(1.0)
+    }
+
     fn at(&self, line: usize, b: f64) -> f64 {
         self.slopes[line] * b + self.values[line]
     }
@@ -162,11 +172,9 @@ fn apart(pair: &[Point], step: f64) -> bool {
 fn cell(runs: &Runs, lines: &Lines, left: f64, right: f64) -> [End; 2] {
     let mean = runs.mean() * (1.0 + 1e-12);
     let middle = 0.5 * (left + right);
-    let mut line = lines.least(middle);
-    if lines.at(line, right) > 1.0 {
-        // The level line is the first one.
-        line = 0;
-    }
+    // At 1 and beyond, the level line is the least one.
+    let line =
+        [middle, right].map(|b| lines.least(b)).into_iter().find(|line| lines.at(*line, right) <= 1.0).unwrap_or(0);
     let lowest = |better: f64| mean * (1.0 - 1e-11) * (-runs.decay(better) * (1.0 + DECAY)).exp();
     let better = lines.at(line, middle);
     let half = runs.decay_slope(better) * lines.slopes[line] * (middle - left);

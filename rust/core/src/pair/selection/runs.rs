@@ -102,24 +102,60 @@ impl Runs {
         }
     }
 
-    /// Returns ln f′(1) − ln f′(1 − b) for b in \[0, 1\], known to a relative error of 1e-12: 1 − pb is at least 1e-4, so the
-    /// rounding of pb moves its logarithm by less than that.
+    /// Returns ln f′(1) − ln f′(1 − b) for b in \[0, 1\], known to a relative error of 1e-12.
     pub(super) fn decay(&self, b: f64) -> f64 {
+        self.increase(0.0, b)
+    }
+
+    /// Returns ln f′(1 − b) − ln f′(1 − b − w) for b ≥ 0, w ≥ 0 and b + w ≤ 1, known to a relative error of 1e-12: 1 − p(b + w)
+    /// is at least 1e-4, so the rounding of its parts moves its logarithm by less than that.
+    fn increase(&self, b: f64, w: f64) -> f64 {
         match *self {
-            Self::NegativeBinomial { shape, stopping } => (shape + 1.0) * ((1.0 - stopping) * b / stopping).ln_1p(),
-            Self::Poisson { mean } => mean * b,
-            Self::Binomial { trials, probability } => -(trials - 1.0) * (-probability * b).ln_1p(),
+            Self::NegativeBinomial { shape, stopping } => {
+                (shape + 1.0) * ((1.0 - stopping) * w / (stopping + (1.0 - stopping) * b)).ln_1p()
+            }
+            Self::Poisson { mean } => mean * w,
+            Self::Binomial { trials, probability } => {
+                -(trials - 1.0) * (-probability * w / (1.0 - probability * b)).ln_1p()
+            }
         }
     }
 
-    /// Returns an upper bound on ln f′(1 − b) − ln f′(1 − B), if B ≤ e^`loss`·b at all b; +∞ if no simple one is known.
+    /// Returns an upper bound on ln f′(1 − b) − ln f′(1 − B) at all b, if no loss of (P, Q) is above `ahead` and none of (Q, P)
+    /// above `behind`.
     ///
-    /// For a truncated negative binomial law it is (η + 1)·`loss`: (γ + (1−γ)B)/(γ + (1−γ)b) ≤ max(1, B/b).
-    pub(super) fn gain(&self, loss: f64) -> f64 {
-        match *self {
-            Self::NegativeBinomial { shape, .. } => (shape + 1.0) * loss.max(0.0),
-            Self::Poisson { .. } | Self::Binomial { .. } => f64::INFINITY,
+    /// *Proof.* Let S be the outcomes better than y, b = P(S) and B = Q(S). Then B ≤ e^`behind` b, and 1 − b ≤ e^`ahead` (1 − B).
+    /// The two bounds on B meet at b* = (1 − e^−`ahead`) / (e^`behind` − e^−`ahead`). There the increase is largest, for each of
+    /// the laws: ln f′(1 − b) = −k·ln(c + db) + constant with c + db > 0, where k, d ≥ 0 or k, d ≤ 0, or it is linear in b. On
+    /// the left of b* the derivative of (c + dmb)/(c + db) has the sign of dc(m − 1), m = e^`behind`, and c ≥ 0. On its right,
+    /// that of (c + d(1 − m(1 − b)))/(c + db), m = e^−`ahead`, has the sign of d(m − 1)(c + d), and c + d ≥ 0. ∎ Equality holds
+    /// where S has nothing but outcomes with the one loss and the next outcomes have the other: for ε in both directions,
+    /// randomized response with a number that is drawn at random. For a truncated negative binomial law it is at most (η +
+    /// 1)·`behind`.
+    pub(super) fn gain(&self, ahead: f64, behind: f64) -> f64 {
+        if ahead <= 0.0 || behind <= 0.0 {
+            return 0.0;
         }
+        let share = -(-ahead).exp_m1() / -(-ahead - behind).exp_m1();
+        let (position, width) = (share * (-behind).exp(), share * -(-behind).exp_m1());
+        self.increase(position, width.min(1.0 - position)) * (1.0 + 1e-11)
+    }
+
+    /// Returns an upper bound on 1 − f(1 − t), the probability that one of K independent events of probability t occurs.
+    pub(super) fn once(&self, t: f64) -> f64 {
+        let exact = match *self {
+            Self::NegativeBinomial { shape, stopping } => {
+                let (log, all) = (((1.0 - stopping) * t / stopping).ln_1p(), stopping.ln());
+                if shape * all == 0.0 {
+                    log / -all
+                } else {
+                    (-shape * log).exp_m1() / (shape * all).exp_m1()
+                }
+            }
+            Self::Poisson { mean } => -(-mean * t).exp_m1(),
+            Self::Binomial { trials, probability } => -(trials * (-probability * t).ln_1p()).exp_m1(),
+        };
+        (exact * (1.0 + 1e-12)).min(1.0)
     }
 
     /// Returns the derivative of [`Runs::decay`] in b, to a relative error of 1e-9.
