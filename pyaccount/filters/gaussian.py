@@ -11,9 +11,9 @@ exp(B(μ²) − μ²/2), which is a function of B(μ²), and B(μ²) has the law
 against N(0, 1). ∎ The bound is attained by one entry with μ, so nothing is lost by choosing adaptively.
 
 **Which entries.** Gaussian noise without sampling (any matrix, any order of the records: it is one Gaussian pair), a
-`stated` μ, and everything with a pure ε, which is μ-GDP for Φ(−μ/2) = 1/(1 + e^ε): the profiles of the core say for which μ
-they are. Entries with a δ, sampled rounds, discrete Gaussian noise and mechanisms that are known by Rényi divergences are
-μ-GDP for no useful μ, or for none.
+`stated` μ, random contributions with Gaussian noise, which are no worse than the largest one, and everything with a pure ε,
+which is μ-GDP for Φ(−μ/2) = 1/(1 + e^ε): the profiles of the core say for which μ they are. Entries with a δ, sampled rounds,
+discrete Gaussian noise and mechanisms that are known by Rényi divergences are μ-GDP for no useful μ, or for none.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class GaussianFilter(AdditiveFilter):
 
     def _reason(self, phase: PricedPhase, part: ProfileKind) -> str:
         return (
-            f"{words_of(part, phase.node)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, and "
-            f"mechanisms with a pure ε. {INSTEAD}"
+            f"{words_of(part, phase.node)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, "
+            f"random contributions with Gaussian noise, and mechanisms with a pure ε. {INSTEAD}"
         )
 
     def phase(self) -> dict[str, Any]:

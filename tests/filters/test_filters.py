@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 import oracle
 import pytest
 from filter_samples import entry, gaussian, mechanism, poisson
@@ -98,6 +99,31 @@ def test_a_pure_mechanism_is_below_a_gaussian_pair() -> None:
     (cost,) = GAUSSIAN.cost(mechanism(kind="laplace", sensitivity=1, scale=1))
     exact = 2 * mp.sqrt(2) * mp.erfinv(1 - mp.exp(mp.mpf(-1) / 2))
     assert exact <= math.sqrt(cost) * (1 + 1e-15) <= exact * (1 + mp.mpf(2) ** -36)
+
+
+def test_a_random_contribution_costs_what_its_largest_one_costs() -> None:
+    """Σ p_j N(s_j, σ²) against N(0, σ²) is below N(max s, σ²) at every ε in both directions, and above anything less far out."""
+    shifts, weights, sigma = (0.0, 0.3, 3.0), (0.5, 0.4, 0.1), 2.0
+    entry_of_mixture = mechanism(
+        kind="mixture-of-gaussians", sensitivities=list(shifts), probabilities=list(weights), sigma=sigma
+    )
+    assert GaussianFilter(2.0).cost(entry_of_mixture) == (2.25,)
+    assert ConcentratedFilter(2.0).cost(entry_of_mixture) == (1.125,)
+
+    def delta(mu: float, epsilon: float, *, remove: bool) -> float:
+        points = np.arange(-12.0, 24.0, 1e-3)
+
+        def density(shift: float) -> Any:
+            return np.exp(-((points - shift) ** 2) / 2) / math.sqrt(2 * math.pi)
+
+        one = sum(w * density(s / sigma) for w, s in zip(weights, shifts, strict=True)) if mu == 0.0 else density(mu)
+        above, below = (one, density(0.0)) if remove else (density(0.0), one)
+        return float(np.maximum(above - math.exp(epsilon) * below, 0.0).sum() * 1e-3)
+
+    for epsilon in (-2.0, -0.5, 0.0, 0.7, 2.0, 4.0):
+        for remove in (True, False):
+            assert delta(0.0, epsilon, remove=remove) <= delta(1.5, epsilon, remove=remove) + 1e-9
+    assert delta(0.0, 20.0, remove=True) > delta(1.2, 20.0, remove=True) > 0.0
 
 
 def test_zcdp_of_mechanisms() -> None:

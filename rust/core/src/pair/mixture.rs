@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use crate::error::{domain, Result};
+use crate::exact::{decimal, Rational};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
 use crate::pair::moments::rounded_shift;
@@ -34,6 +35,8 @@ pub struct MixturePair {
     start: f64,
     /// Infimum and supremum of the loss on that half-line.
     range: (f64, f64),
+    /// μ² of the largest contribution, for contributions whose probabilities are part of the mechanism.
+    square: Option<Rational>,
 }
 
 fn check_positive(name: &'static str, value: f64) -> Result<()> {
@@ -54,7 +57,7 @@ impl MixturePair {
             _ => outside,
         };
         let range = (ends(|m| m.components.first(), f64::NEG_INFINITY), ends(|m| m.components.last(), f64::INFINITY));
-        Self { numerator, denominator, weight_error, start: f64::NEG_INFINITY, range }
+        Self { numerator, denominator, weight_error, start: f64::NEG_INFINITY, range, square: None }
     }
 
     /// Creates `N(sensitivity, σ²)` against `N(0, σ²)`: the Gaussian mechanism, whose two directions have the same
@@ -140,7 +143,10 @@ impl MixturePair {
         let largest = numerator.components.iter().map(|c| c.log_weight.abs()).fold(total.abs(), f64::max);
         let count = real(contributions.len());
         let weight_error = UNIT_ROUNDOFF * (2.0 * count + 4.0 * largest + 8.0);
-        Ok(Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), weight_error))
+        let pair = Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), weight_error);
+        let largest = contributions.iter().fold(0.0_f64, |most, contribution| most.max(contribution.1));
+        let ratio = decimal(largest) / decimal(noise_multiplier);
+        Ok(Self { square: Some(&ratio * &ratio), ..pair })
     }
 
     /// Creates `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch is set
@@ -178,7 +184,8 @@ impl MixturePair {
     /// Returns the other direction of the same pair, H(Q‖P): both mixtures are mirrored so that the ratio increases
     /// again.
     pub fn reversed(&self) -> Self {
-        Self::monotone(self.denominator.mirrored(), self.numerator.mirrored(), self.weight_error)
+        let pair = Self::monotone(self.denominator.mirrored(), self.numerator.mirrored(), self.weight_error);
+        Self { square: self.square.clone(), ..pair }
     }
 
     /// Returns `L(y)`, `L'(y)` and a bound on the rounding of the former.
@@ -337,5 +344,19 @@ impl Profile for MixturePair {
         let [first, last, other_first, other_last] = [p.first()?, p.last()?, q.first()?, q.last()?];
         let largest = (last.shift - other_first.shift).abs().max((other_last.shift - first.shift).abs());
         Some(rounded_shift(largest))
+    }
+
+    /// Returns (s/σ)² for random contributions of at most s. *Proof.* H_α is jointly convex in the pair, so that of the mixture
+    /// is at most the mean of those of its parts N(s_j, σ²) against N(0, σ²), for every α and in both directions, and these grow
+    /// with s_j. ∎ No smaller μ dominates: for large α, δ is at least the probability of the largest contribution times its δ.
+    ///
+    /// A sampled round is such a mixture too, but of that its filter would only learn that the record may take part.
+    fn gaussian_square(&self) -> Option<Rational> {
+        self.square.clone()
+    }
+
+    /// Returns half of that square: D_a is jointly quasi-convex, and a(s/σ)²/2 for the largest contribution.
+    fn concentration(&self) -> Option<Rational> {
+        self.square.as_ref().map(|square| square / Rational::from_integer(2.into()))
     }
 }
