@@ -113,3 +113,14 @@ def _ten_answers(epsilon: float) -> float:
         for k in range(11)
     )
     return float(TEN) + (1.0 - 1e-6) ** 10 * finite
+
+
+@pytest.mark.parametrize("delta", [3e-4, 0.01, 0.4])
+def test_a_sample_over_phases_that_fail_and_lose_nothing_else_fails_as_often(delta: float) -> None:
+    stated = {"mechanism": {"kind": "stated", "epsilon": 0, "delta": delta}}
+    phase = {"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [stated, stated]}
+    for epsilon in (0.0, 0.5, 3.0):
+        guarantee = certified(phase, epsilon=epsilon, delta="solve").data.guarantee
+        exact = 0.1 * (1 - (1 - delta) ** 2)
+        assert exact * (1 - 1e-3) <= guarantee.delta_lower <= exact * (1 + 1e-12)
+        assert exact * (1 - 1e-12) <= guarantee.delta <= exact * (1 + 1e-3)

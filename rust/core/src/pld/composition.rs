@@ -72,8 +72,12 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Checked> {
     for ((round, &extent), &count) in rounds.iter().zip(&extents).zip(&counts) {
         let profile = round.profile.as_ref();
         let mesh = meshed(Mesh::around(profile, exact_spacing(finest), 0.0, extent), profile, &place, count, run)?;
-        let law = Law::of_one(side, profile, &mesh)?;
-        laws.push(law.ok_or(Error::Unresolved { reason: "all losses of a round may be infinite" })?);
+        laws.push(match (Law::of_one(side, profile, &mesh)?, side) {
+            (Some(law), _) => law,
+            // A round whose finite losses are nearly one, such as (0, δ), has none that are resolved from below.
+            (None, Side::Lower) => Law::trivial(profile.delta_at_infinity()),
+            (None, Side::Upper) => return Err(Error::Unresolved { reason: "all losses of a round may be infinite" }),
+        });
     }
     let variance: f64 = laws.iter().zip(&counts).map(|(law, count)| count * variance(law)).sum();
     place.hazard = TILT.min(MOVED / variance.sqrt().max(1e-9));
@@ -273,6 +277,8 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::gaussian::GaussianPair;
     use crate::pair::laplace::Laplace;
+    use crate::pair::poisson::PoissonPair;
+    use crate::pair::tabulated::Tabulated;
 
     fn both(rounds: &[Round]) -> [Checked; 2] {
         [Side::Lower, Side::Upper].map(|side| composition(rounds, side, &Run::default()).unwrap())
@@ -337,6 +343,38 @@ mod tests {
             assert!(above.bounds(epsilon).1 - below.bounds(epsilon).0 <= 2e-3 * exact(epsilon), "{epsilon}");
         }
         assert!(composition(&[], Side::Upper, &Run::default()).is_err());
+    }
+
+    #[test]
+    fn rounds_without_resolved_losses_have_a_bound_from_below() {
+        for delta in [1e-9, 1e-5, 3e-4, 1e-2, 0.3, 0.999] {
+            for count in [2_u64, 5, 40] {
+                let profile = Tabulated::guarantees(&[(0.0, delta)]).unwrap();
+                let [below, above] = both(&[Round { profile: Checked::of(profile).unwrap(), count }]);
+                // All rounds lose nothing, or one of them everything.
+                let exact = -(real(count) * (-delta).ln_1p()).exp_m1();
+                for epsilon in [0.0, 0.1, 3.0] {
+                    let (low, high) = (below.bounds(epsilon).0, above.bounds(epsilon).1);
+                    assert!(
+                        low <= exact * (1.0 + 1e-13) && exact <= high * (1.0 + 1e-13),
+                        "{delta} {count} {low} {high}"
+                    );
+                    assert!(low >= exact * (1.0 - 1e-9), "{delta} {count} {epsilon} {low} {exact}");
+                }
+            }
+        }
+        // A record that is hardly hidden: nearly all of the loss is −ln(1 − p) in one direction, and huge in the other.
+        for noise in [0.02, 0.05, 0.06] {
+            let round = |reverse| PoissonPair::new(1, 0.01, noise, false, reverse).unwrap();
+            for reverse in [false, true] {
+                let [below, above] = both(&[Round { profile: Checked::of(round(reverse)).unwrap(), count: 10 }]);
+                for epsilon in [-1.0, 0.0, 0.05, 1.0, 100.0] {
+                    assert!(below.bounds(epsilon).0 <= above.bounds(epsilon).1, "{noise} {reverse} {epsilon}");
+                    // A record that is in no batch, with probability 0.99^10, hides its absence.
+                    assert!(below.bounds(epsilon).0 <= 1.0 - 0.99_f64.powi(10) + (-epsilon.exp_m1()).max(0.0) + 1e-9);
+                }
+            }
+        }
     }
 
     #[test]

@@ -64,6 +64,14 @@ impl Law {
         })
     }
 
+    /// Returns the law of max(1 − α, f), which is below every profile whose limit at ∞ is at least f: one atom, where 1 − α is f.
+    pub fn trivial(at_infinity: f64) -> Self {
+        let at_infinity = at_infinity.clamp(0.0, 1.0 - UNIT_ROUNDOFF);
+        let (rest, rounding) = (1.0 - at_infinity, 4.0 * UNIT_ROUNDOFF);
+        let loss = (-at_infinity).ln_1p() * (1.0 + rounding);
+        Self { side: Side::Lower, loss: vec![loss], mass: vec![rest * (1.0 - rounding)], at_infinity }
+    }
+
     /// Returns the law of one round from above; `None` if all of its loss may be infinite.
     fn above(masses: &Masses) -> Option<Self> {
         let factor = (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF);
