@@ -35,7 +35,7 @@ from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, knowing
-from pyaccount.execute.shared_points import points_of
+from pyaccount.execute.shared_points import NEGLIGIBLE, at_its_upper_end, points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import NEAR_ZERO, Found, interval_words
 from pyaccount.execute.unamplified import contrast, unamplified_bounds
@@ -220,7 +220,7 @@ def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certifie
                 width = profile_tolerance(bounds, tolerance)
                 profile, more = read_profile(engine, bounds, points, lambda read: _ends(claim, read), width)
             else:
-                profile = points_of(engine, bounds, points, PROFILE_TOLERANCE)
+                profile = points_of(engine, bounds, points, PROFILE_TOLERANCE, NEGLIGIBLE * delta)
                 more = curves(engine, bounds, _ends(claim, profile), PROFILE_TOLERANCE)
     except LimitError:
         missing += ["curve"] if profile else ["profile", "curve"]
@@ -347,7 +347,8 @@ def _claim(
         if math.isinf(at_delta.upper):
             refuse_infinite(document, bounds)
         at_delta = finite(at_delta)
-        at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
+        width, ignored = profile_tolerance(bounds, tolerance), NEGLIGIBLE * privacy.delta
+        at_epsilon = at_its_upper_end(engine, bounds, at_delta, width, ignored)
         return PinnedClaim("delta", at_delta, at_epsilon)
     at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
     delta = asked_at(bounds, at_epsilon.upper)

@@ -305,15 +305,20 @@ def _joined(curves: Sequence[CurveAnswer], pick: Callable[[Iterable[float]], flo
 
 
 def asked_at(bounds: DirectedBounds, delta: float) -> float:
-    """Return the δ nearest to this one at which ε can be asked; δ = 0 can be asked only if losses are bounded."""
-    if delta == 0.0 and losses_bounded(bounds):
-        return 0.0
+    """Return the δ nearest to this one at which ε can be asked; δ = 0 can be asked only if losses are bounded.
+
+    At δ = 1 everything has ε = 0.
+    """
+    if delta == 1.0 or (delta == 0.0 and losses_bounded(bounds)):
+        return delta
     least, largest = RESOLVED
     return min(max(delta, least), largest)
 
 
 def _beyond(rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInterval | None:
-    """Return the answer if the largest loss gives it: ε at δ = 0, and δ = 0 from that loss on. None otherwise."""
+    """Return the answer if none is composed for it: ε at δ = 1 or 0, and δ = 0 from the largest loss on. None otherwise."""
+    if question.delta == 1.0:
+        return _core.ProvenInterval.proven(0.0, 0.0)
     largest = largest_loss(rounds)
     if question.delta == 0.0:
         if largest is None:

@@ -1,8 +1,4 @@
-"""Read points of a profile off few compositions: each also serves neighbouring points where its interval is narrow.
-
-This is done where compositions are many or costly: if the rounds above a mechanism differ from those below it, or if
-there are many kinds of rounds.
-"""
+"""Read points of a profile off few compositions: each also serves neighbouring points where its interval is narrow."""
 
 from __future__ import annotations
 
@@ -23,31 +19,39 @@ if TYPE_CHECKING:
     Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]
 
 
-#: With at least this many kinds of rounds a composition is costly.
-MANY = 32
+#: A δ below this part of the certified one is not resolved: nobody decides by it, and laws that are resolved around the certified
+#: δ hardly say anything of it.
+NEGLIGIBLE = 1e-6
 
 
-def share_compositions(bounds: DirectedBounds) -> bool:
-    """Return whether the points of a profile share their compositions."""
-    return any(bounds[side].upper != bounds[side].lower or len(bounds[side].upper) >= MANY for side in DIRECTIONS)
-
-
-def points_of(engine: Engine, bounds: DirectedBounds, points: Sequence[float], tolerance: float) -> tuple[Answer, ...]:
-    """Return δ at each of these ε, to a relative width.
-
-    Points that do not share their compositions are asked for separately, in parallel.
-    """
-    if not share_compositions(bounds):
-        return tuple(engine.ask_all([(bounds, Question(point, None, tolerance)) for point in points]))
+def points_of(
+    engine: Engine, bounds: DirectedBounds, points: Sequence[float], tolerance: float, ignored: float
+) -> tuple[Answer, ...]:
+    """Return δ at each of these ε, to a relative width where it is above `ignored`."""
     epsilons = sorted(set(points))
     laws = [law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)]
-    read = read_laws(engine, dict.fromkeys(laws, epsilons), tolerance)
+    read = read_laws(engine, dict.fromkeys(laws, epsilons), tolerance, ignored)
     return tuple(answer_of(bounds, point, tolerance, read, read) for point in points)
 
 
-def read_laws(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float]], tolerance: float) -> Curves:
-    """Return (lower, upper) bounds on δ for each law, at its ascending values of ε."""
-    found = engine.curves(list(wanted.items()), tolerance, 0.0)
+def at_its_upper_end(engine: Engine, bounds: DirectedBounds, found: Answer, tolerance: float, ignored: float) -> Answer:
+    """Return δ at the upper end of an answer for ε, to a relative width where it is above `ignored`.
+
+    The laws of each direction are composed for the ε of this direction. Where it is far below the other one, that serves it too.
+    """
+    wanted: dict[tuple[Rounds, ...], set[float]] = {}
+    for side in DIRECTIONS:
+        for law in (bounds[side].upper, bounds[side].lower):
+            wanted.setdefault(law, {found.upper}).add(found.directions[side].upper)
+    read = read_laws(engine, {law: sorted(epsilons) for law, epsilons in wanted.items()}, tolerance, ignored)
+    return answer_of(bounds, found.upper, tolerance, read, read)
+
+
+def read_laws(
+    engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float]], tolerance: float, ignored: float = 0.0
+) -> Curves:
+    """Return (lower, upper) bounds on δ for each law, at its ascending values of ε, to a relative width above `ignored`."""
+    found = engine.curves(list(wanted.items()), tolerance, ignored)
     return {
         law: dict(zip(epsilons, curve.points, strict=True))
         for (law, epsilons), curve in zip(wanted.items(), found, strict=True)
