@@ -120,7 +120,8 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
             place = path_text(node.at("noise" if node.key == "training" else node.key))
             kind = node.released_kind
             # What a statement leaves open may be bounded; noise that has no bound has none.
-            loss = f"{place} has no bound that is implemented" if kind == "stated" else f"{place} ({kind}) is unbounded"
+            unbounded = node.key != "select" and kind != "stated"
+            loss = f"{place} ({kind}) is unbounded" if unbounded else f"{place} has no bound that is implemented"
             message = (
                 f"no ε holds at δ = 0: the privacy loss of {loss}. Give a delta greater than 0; δ = 0 is for documents in which "
                 "every phase has bounded losses, such as those of Laplace noise"

@@ -384,3 +384,8 @@ class Best(Combined):
 
     #: The law of the number of runs; None if it could not be read.
     law: RunsKind | None
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Whether a bound on that of the best run is implemented: for runs of one mechanism."""
+        return len(self.inner) == 1 and self.inner[0].key == "mechanism" and self.inner[0].count == 1

