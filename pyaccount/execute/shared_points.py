@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -43,8 +44,12 @@ def at_its_upper_end(engine: Engine, bounds: DirectedBounds, found: Answer, tole
     for side in DIRECTIONS:
         for law in (bounds[side].upper, bounds[side].lower):
             wanted.setdefault(law, {found.upper}).add(found.directions[side].upper)
-    read = read_laws(engine, {law: sorted(epsilons) for law, epsilons in wanted.items()}, tolerance, ignored)
-    return answer_of(bounds, found.upper, tolerance, read, read)
+    asked = [(law, sorted(epsilons)) for law, epsilons in wanted.items()]
+    curves = engine.curves(asked, tolerance, ignored)
+    read = {
+        law: dict(zip(epsilons, one.points, strict=True)) for (law, epsilons), one in zip(asked, curves, strict=True)
+    }
+    return replace(answer_of(bounds, found.upper, tolerance, read, read), work=sum(one.work for one in curves))
 
 
 def read_laws(
