@@ -62,7 +62,7 @@ def _stated(value: Any) -> Any:
 
 def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsistency]:
     """Return what in a certificate contradicts the rest of it."""
-    contradictions = [*_hashes(data), *_time(data.created)]
+    contradictions = [*_hashes(data), *_time(data.created), *_short_forms(data)]
     if data.kind == "certificate":
         contradictions += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
     return [Inconsistency(printable(one.path), printable(one.message)) for one in contradictions]
@@ -99,15 +99,22 @@ def created_at(created: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
+def _short_forms(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
+    """Check that each assumption has its short form."""
+    if len(data.assumptions_in_short) != len(data.assumptions):
+        message = f"{len(data.assumptions)} assumptions have {len(data.assumptions_in_short)} short forms"
+        yield Inconsistency("assumptions_in_short", message)
+
+
 def _claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
     """Return the (ε, δ) that the document inside a certificate claims, unless one of them is its blank."""
     epsilon, delta = at(document, "privacy", "epsilon"), at(document, "privacy", "delta")
     return (float(epsilon), float(delta)) if is_number(epsilon) and is_number(delta) else None
 
 
-def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
-    """Check that the sentence says what the fields say."""
-    derived = statement(
+def derived_statement(data: CertificateModel, digits: int = 6) -> str:
+    """Return the sentence that the fields of a certificate give."""
+    return statement(
         data.name,
         data.privacy,
         data.guarantee,
@@ -116,8 +123,13 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
         sampling=data.evidence.sampling,
         risk=data.risk,
         training=only_training(data.phases),
+        digits=digits,
     )
-    if data.statement != derived:
+
+
+def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
+    """Check that the sentence says what the fields say."""
+    if data.statement != (derived := derived_statement(data)):
         yield Inconsistency("statement", f"the fields of the certificate say: {derived}")
 
 

@@ -10,6 +10,7 @@ from pyaccount.certificate.phases import phase_record, utility_record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.statement import only_training, statement, unit_of
 from pyaccount.document.tree import Parts
+from pyaccount.document.words import Assumed
 from pyaccount.errors import path_text
 from pyaccount.plan.common import number
 from pyaccount.plan.conventions import conventions
@@ -35,9 +36,10 @@ FILLED = (
     *("risk", "records", "composed_bound", "group_lemma"),
 )
 #: An assumption of every guarantee that comes from a test.
-RELEASE = (
+RELEASE = Assumed(
     "The run takes place only because this test accepted it. The test is not repeated with other seeds until it accepts: "
-    "that would void the guarantee."
+    "that would void the guarantee.",
+    "The run takes place only because this test accepted it, with the first seed.",
 )
 
 
@@ -49,9 +51,9 @@ def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
         phase_record(one.node, document, phase, one.asked) for one, phase in zip(theorems, asked.phases, strict=True)
     ]
     noises = {phase.noise_multiplier for phase in phases}
-    assumptions = [*_joint_assumptions(document), *_assumptions(document, worded)]
+    assumed = [*_joint_assumptions(document), *_assumptions(document, worded)]
     if certified.guarantee.kind == "verified" and sampling is not None:
-        assumptions.append(RELEASE)
+        assumed.append(RELEASE)
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
         group_size=number(document.privacy.group_size),
@@ -79,7 +81,8 @@ def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
         noise_convention=conventions(theorems[0].asked),
         phases=phases,
         utility=utility_record(document, theorems[0].asked),
-        assumptions=assumptions,
+        assumptions=[one.text for one in assumed],
+        assumptions_in_short=[one.short for one in assumed],
         reductions=[ReductionRecord(**reduction.stated()) for reduction in worded],
         document=asked.to_mapping(),
         document_sha256=asked.sha256,
@@ -98,40 +101,43 @@ def _claim(document: Document) -> tuple[float, float] | None:
     return None if epsilon == "solve" or delta == "solve" else (epsilon, delta)
 
 
-def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[str]:
+def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[Assumed]:
     """Return each assumption of the run once; one that not all phases share begins with the names of its phases."""
     names = {phase.path: phase.name or path_text(phase.path) for phase in document.phases}
-    holders: dict[str, dict[str, None]] = {}
+    holders: dict[Assumed, dict[str, None]] = {}
     for reduction in reductions:
-        for text in reduction.assumptions:
-            holders.setdefault(text, {})[names[reduction.path]] = None
+        for assumed in reduction.assumed:
+            holders.setdefault(assumed, {})[names[reduction.path]] = None
     every = len(set(names.values()))
-    return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
+    return [assumed if len(named) == every else assumed.of(named) for assumed, named in holders.items()]
 
 
 #: The assumptions of every joint guarantee. The composition theorem is for mechanisms that are given beforehand; what one of them
 #: released may be an input of another (adaptive composition), but may not choose its privacy parameters.
-FIXED = (
+FIXED = Assumed(
     "All documents that are composed were fixed before the first release of any of them: no noise, rate, length or other number "
-    "in them, and no decision which of them are run, follows from what was released. A run may use what others released."
+    "in them, and no decision which of them are run, follows from what was released. A run may use what others released.",
+    "All documents were fixed before the first release, no number chosen by one.",
 )
-SAME_DATA = (
+SAME_DATA = Assumed(
     "All of them are about the same data set{part}, whose records are counted in the same way: what is one record for one of "
-    "them is one record for all."
+    "them is one record for all.",
+    "All are about the same data set, with the same records.",
 )
 PART = ", or about the part of it under whose name the document has them"
-AS_CERTIFIED = (
+AS_CERTIFIED = Assumed(
     "Each of them describes one run, which satisfies the assumptions of its own certificate too; every run on this data set that "
-    "the guarantee is to cover is among them."
+    "the guarantee is to cover is among them.",
+    "Each is one run, as its certificate assumes; no run on the data is missing.",
 )
 
 
-def _joint_assumptions(document: Document) -> list[str]:
+def _joint_assumptions(document: Document) -> list[Assumed]:
     """Return what is assumed of the documents that a joint document was made from; empty for other documents."""
     if not document.composed_from:
         return []
     part = PART if any(isinstance(phase, Parts) for phase in document.phases) else ""
-    return [FIXED, SAME_DATA.format(part=part), AS_CERTIFIED]
+    return [FIXED, SAME_DATA.filled(part=part), AS_CERTIFIED]
 
 
 def _composed_records(document: Document) -> list[ComposedRecord] | None:

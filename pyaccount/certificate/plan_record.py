@@ -184,7 +184,7 @@ def amplification_plan_record(plan: AmplificationPlan) -> AmplificationPlanRecor
         law=plan.law,
         theorem=plan.theorem,
         source=plan.source,
-        assumptions=list(plan.assumptions),
+        assumptions=[one.text for one in plan.assumed],
         document=document.to_mapping(),
         document_sha256=document.sha256,
         versions=versions(),

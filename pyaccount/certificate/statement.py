@@ -42,18 +42,19 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     sampling: SamplingRecord | None,
     risk: RiskRecord | None = None,
     training: bool = True,
+    digits: int = 6,
 ) -> str:
     """Return the guarantee as one English sentence, in which every number is rounded so that the sentence stays true.
 
     `claim` is the (ε, δ) of a document that has no blank in them. If there is a `sampling`, the lower bounds, which
     refute a claim, come from samples, even if the guarantee is proven. `training` says whether every phase is a training run. The
-    sentence depends only on fields of the
-    certificate, so that it can be derived from them to check it. Its words are part of the certificate format and must
-    not change.
+    sentence depends only on fields of the certificate, so that it can be derived from them to check it. Its words are part of the
+    certificate format and must not change; certificates have 6 digits.
     """
     subject = f"The training run “{name}”" if training else f"What “{name}” releases"
     proven = (
-        f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {hidden_change(privacy)}, "
+        f"({up(guarantee.epsilon, digits)}, {up(guarantee.delta, digits)})-differentially private with respect to "
+        f"{hidden_change(privacy)}, "
         "provided that the run satisfies the assumptions listed"
     )
     if guarantee.kind == "confidence":
@@ -76,10 +77,10 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     claimed = f"({shortest(epsilon)}, {shortest(delta)})-differentially private"
     # ε(δ) and δ(ε) are decreasing: what is refuted at one δ is refuted at every smaller δ, and likewise for ε.
     if guarantee.epsilon_lower > epsilon and guarantee.delta >= delta:
-        refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {shortest(guarantee.delta)}"
+        refuted = f"no ε below {down(guarantee.epsilon_lower, digits)} holds at δ = {shortest(guarantee.delta)}"
         verdict = f"is not {claimed}: {refuted}{chance}"
     elif guarantee.delta_lower > delta and guarantee.epsilon >= epsilon:
-        refuted = f"no δ below {down(guarantee.delta_lower)} holds at ε = {shortest(guarantee.epsilon)}"
+        refuted = f"no δ below {down(guarantee.delta_lower, digits)} holds at ε = {shortest(guarantee.epsilon)}"
         verdict = f"is not {claimed}: {refuted}{chance}"
     else:
         verdict = f"could not be certified as {claimed}"

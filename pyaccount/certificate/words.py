@@ -68,17 +68,17 @@ def smallest(data: CertificateModel) -> str:
     return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
 
 
-def enough(path: str, value: float) -> str:
+def enough(path: str, value: float, digits: int = SOLVED_DIGITS) -> str:
     """Return the value that fills a blank as a number with which the claim still holds.
 
     More noise is never worse, so σ is rounded up; the other blanks are whole numbers and are shown with every digit.
     """
-    return up(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
+    return up(value, digits) if is_noise(path) else _whole(value)
 
 
-def too_little(path: str, value: float) -> str:
+def too_little(path: str, value: float, digits: int = SOLVED_DIGITS) -> str:
     """Return a value with which the bound misses the target, rounded to a number with which it also does."""
-    return down(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
+    return down(value, digits) if is_noise(path) else _whole(value)
 
 
 def failing(data: CertificateModel) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -33,6 +33,7 @@ from pyaccount.cli.options import (
     cluster_option,
     executor_at,
     format_option,
+    full_option,
     output_format_option,
     output_option,
     store_errors_option,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
 
+#: How much of a certificate is printed: a few lines for programs, what fits a screen, or everything.
+Printed = Literal["brief", "screen", "full"]
+
 
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
 @document_argument
@@ -71,9 +75,10 @@ if TYPE_CHECKING:
 @click.option(
     "--brief",
     is_flag=True,
-    help="Print a short answer instead of the certificate: the statement, the solved value, σ, ε and δ, one per "
-    "line. FILE still gets the whole certificate.",
+    help="Print only the statement, the solved value, σ, ε and δ, one per line, for programs. FILE still gets the whole "
+    "certificate.",
 )
+@full_option
 @click.option(
     "--quiet",
     is_flag=True,
@@ -97,6 +102,7 @@ def certify(
     store_errors: Strictness,
     cluster: str | None,
     brief: bool,
+    full: bool,
     quiet: bool,
     plot: str | None,
 ) -> int:
@@ -115,7 +121,7 @@ def certify(
     from pyaccount.document.loading import load_any
     from pyaccount.running import compile_document, compile_within
 
-    since, files = time.monotonic(), files_of(document)
+    since, files, answer = time.monotonic(), files_of(document), answer_of(brief=brief, full=full)
     check_output(output, files, form, only="json")
     check_plot(plot, output, files)
     if brief:
@@ -130,9 +136,7 @@ def certify(
             raise click.UsageError(
                 "--cluster: an amplification is computed at once on this machine; leave the option out"
             )
-        return _amplify(
-            loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief), plot, brief=brief
-        )
+        return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief), plot, answer)
     if plot is not None:
         raise click.UsageError(
             "--plot is only for documents of kind amplification. For pictures of this certificate use `pyaccount "
@@ -149,7 +153,7 @@ def certify(
         certificate = plan.run(
             threads=threads, report=report, store=store, store_errors=store_errors, executor=executor, since=since
         )
-    if not hand_over_certificate(certificate.data, asked, brief=brief):
+    if not hand_over_certificate(certificate.data, asked, answer):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
 
@@ -165,6 +169,13 @@ def _check_brief(output: str | None, form: str | None) -> None:
         raise click.UsageError(
             f"--brief: the short answer is text, not {form}; leave one of the two options out, or name a file with -o"
         )
+
+
+def answer_of(*, brief: bool, full: bool) -> Printed:
+    """Return how much of a certificate is printed."""
+    if brief and full:
+        raise click.UsageError("--brief and --full: give one of them; without either the answer fits a screen")
+    return "brief" if brief else "full" if full else "screen"
 
 
 def check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
@@ -188,12 +199,12 @@ def check_drawing(plot: str | None) -> None:
         figure.check_drawing()
 
 
-def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, *, brief: bool) -> int:
+def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, answer: Printed) -> int:
     from pyaccount.certificate.amplification import amplify
 
     check_drawing(plot)
     certificate = amplify(document)
-    delivered = hand_over_certificate(certificate, asked, brief=brief)
+    delivered = hand_over_certificate(certificate, asked, answer)
     if plot is not None:
         from pyaccount.certificate.report.amplified import aligned_profile
         from pyaccount.pages.figure import figure, save
@@ -203,16 +214,23 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
 
 def hand_over_certificate(
-    data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool
+    data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, answer: Printed
 ) -> bool:
-    """Write a certificate where it was asked for, and print it or the short answer. Return whether all succeeded."""
+    """Write a certificate where it was asked for, and print the answer. Return whether all succeeded.
+
+    `--format text` asks for the whole certificate, as `--full` does.
+    """
     from pyaccount.certificate.saving import certificate_text
 
     def show_it(form: str) -> None:
-        if brief:
+        if answer == "brief":
             from pyaccount.certificate import brief as short
 
             click.echo(short.text(short.brief(data)), nl=False)
+        elif answer == "screen" and asked.form is None:
+            from pyaccount.certificate.report.screen import screen_page
+
+            print_page(screen_page(data, asked.output))
         elif form == "text":
             from pyaccount.certificate.report import page_of
 

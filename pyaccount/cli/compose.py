@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.certify import hand_over_certificate
+from pyaccount.cli.certify import answer_of, hand_over_certificate
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -27,6 +27,7 @@ from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.options import (
     cluster_option,
     executor_at,
+    full_option,
     output_format_option,
     output_option,
     store_errors_option,
@@ -94,9 +95,9 @@ if TYPE_CHECKING:
 @click.option(
     "--brief",
     is_flag=True,
-    help="Print a short answer instead of the certificate: the statement, ε and δ, one per line. FILE still gets the whole "
-    "certificate.",
+    help="Print only the statement, ε and δ, one per line, for programs. FILE still gets the whole certificate.",
 )
+@full_option
 @click.option(
     "--quiet",
     is_flag=True,
@@ -121,6 +122,7 @@ def compose(
     store_errors: Strictness,
     cluster: str | None,
     brief: bool,
+    full: bool,
     quiet: bool,
 ) -> int:
     """Compute the joint guarantee of the runs that each CERT certifies, all on the same data, as a certificate. A CERT is a
@@ -146,7 +148,7 @@ def compose(
     from pyaccount.composing import joint
     from pyaccount.running import compile_document, compile_within
 
-    since, named = time.monotonic(), [_part(part) for part in parts]
+    since, named, answer = time.monotonic(), [_part(part) for part in parts], answer_of(brief=brief, full=full)
     if not certificates and not named:
         raise click.UsageError("Missing argument 'CERT...'.")
     inputs = files_of(*certificates, *(file for _, file in named))
@@ -198,7 +200,7 @@ def compose(
             executor=executor,
             since=since,
         )
-    if not hand_over_certificate(certificate.data, asked, brief=brief):
+    if not hand_over_certificate(certificate.data, asked, answer):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
 

@@ -77,6 +77,10 @@ store_errors_option = click.option(
     help="What to do if the store fails: stop, or continue without it [stop].",
 )
 
+full_option = click.option(
+    "--full", is_flag=True, help="Print the whole certificate instead of what fits a screen, as --format text does."
+)
+
 cluster_option = click.option(
     "--cluster",
     metavar="WHERE",

@@ -82,7 +82,8 @@ def _section(index: int, data_set: DataSetRecord) -> PageSection:
     protected = f"{data_set.unit}s, {data_set.adjacency}" + (
         f", groups of {data_set.group_size}" if data_set.group_size > 1 else ""
     )
-    blocks: list[Block] = [FactList((Fact("budget", (data_set.budget,)), Fact("protects", (protected,))))]
+    facts = (*_left(data_set), Fact("budget", (data_set.budget,)), Fact("protects", (protected,)))
+    blocks: list[Block] = [FactList(facts)]
     if not data_set.blocks:
         blocks.append(Paragraph(("No period has an entry yet, so each has its whole budget.",)))
     else:
@@ -92,6 +93,20 @@ def _section(index: int, data_set: DataSetRecord) -> PageSection:
     if data_set.open:
         blocks.append(_open(data_set))
     return PageSection(f"data-set-{index + 1}", data_set.name, tuple(blocks))
+
+
+def _left(data_set: DataSetRecord) -> tuple[Fact, ...]:
+    """Return what fixed entries may still add to the fullest block that is open; empty if no block has a total."""
+    blocks = [
+        (block.share, block.name, block.total) for block in data_set.blocks if block.open and block.total is not None
+    ]
+    if not blocks:
+        return ()
+    _, name, total = max(blocks, key=lambda block: block[0])
+    unit = UNITS.get(data_set.measure, "probability")
+    left = directed(at_least(max(0.0, total.limit - total.value), unit, "total", 4))
+    content = (*left, " of ", chosen_value(total.limit, unit, "budget"), f" ({SYMBOLS[data_set.measure]})")
+    return (Fact("left", content, (f"for fixed entries on its fullest block, {name}",)),)
 
 
 def _picture(index: int, data_set: DataSetRecord) -> list[Block]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
@@ -40,7 +41,7 @@ class AmplificationPlan:
     law: str
     theorem: str
     source: str
-    assumptions: tuple[str, ...]
+    assumed: tuple[Assumed, ...]
 
     def run(self) -> tuple[float, tuple[Effect, ...]]:
         """Return η, the probability that the record is drawn, and the effect at each ε: closed forms, rounded up."""
@@ -80,14 +81,21 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         path = ("sampler", "draws_per_iteration")
         raise DocumentError([document.problem("contradiction", path, message, allowed="1")])
     theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
-    secret = "The batch is secret: nothing but the mechanism's output is released."
-    noise = (
-        "The guarantee of the mechanism without sampling is as stated, for data sets in which 1, 2, … records are replaced."
-        if document.base.kind == "stated"
-        else f"The noise is {document.base.kind}, drawn from a generator that cannot be predicted, and the query's sensitivity "
-        "for j replaced records is at most j times that for one"
-        + ("; its answer is a number." if document.base.kind == "laplace" else ".")
+    secret = Assumed(
+        "The batch is secret: nothing but the mechanism's output is released.",
+        "The batch is secret: nothing but the mechanism's output is released.",
     )
+    noise = Assumed(
+        "The guarantee of the mechanism without sampling is as stated, for data sets in which 1, 2, … records are replaced.",
+        "Without sampling the guarantee is as stated, for 1, 2, … replaced records.",
+    )
+    if document.base.kind != "stated":
+        noise = Assumed(
+            f"The noise is {document.base.kind}, drawn from a generator that cannot be predicted, and the query's sensitivity "
+            "for j replaced records is at most j times that for one"
+            + ("; its answer is a number." if document.base.kind == "laplace" else "."),
+            f"Unpredictable {document.base.kind.capitalize()} noise; j records move the answer j times as far.",
+        )
     law = sampler_plan(Protection.of_draw(document)).fixed_draws()
     if law is None:
         p = body.sampling_probability()
@@ -98,8 +106,15 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
             theorem,
             "Balle, Barthe & Gaboardi 2018, Theorem 8",
             (
-                "Neighbouring data sets differ in one record that is added or removed; sensitivities and stated δ are for that.",
-                f"Every record is in the batch independently with probability {p!r}.",
+                Assumed(
+                    "Neighbouring data sets differ in one record that is added or removed; sensitivities and stated δ are for "
+                    "that.",
+                    "Neighbouring data sets differ in one record added or removed.",
+                ),
+                Assumed(
+                    f"Every record is in the batch independently with probability {p!r}.",
+                    "Every record is in the batch independently, with the stated probability.",
+                ),
                 noise,
                 secret,
             ),
@@ -113,9 +128,12 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         theorem,
         "Balle, Barthe & Gaboardi 2018, Theorems 9 and 10; for two stages arXiv:2312.13389, Theorem 5",
         (
-            "Neighbouring data sets differ in one record that is replaced by another or by an empty one; the dataset size is "
-            "public.",
-            _once(law.drawn.format(**sizes)),
+            Assumed(
+                "Neighbouring data sets differ in one record that is replaced by another or by an empty one; the dataset size is "
+                "public.",
+                "Neighbours differ in one record, replaced or empty; the size is public.",
+            ),
+            Assumed(*map(_once, law.drawn.filled(**sizes))),
             noise,
             secret,
         ),
@@ -127,6 +145,7 @@ def _once(text: str) -> str:
     for many, one in (
         ("For each iteration a fresh,", "A"),
         ("For each iteration a fresh", "A"),
+        ("Every batch is a new", "The batch is a"),
         ("Every batch is", "The batch is"),
         (", drawn afresh and independently for each iteration", ""),
     ):

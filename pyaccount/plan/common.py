@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.document.rates import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
-from pyaccount.document.words import ADJACENCIES
+from pyaccount.document.words import ADJACENCIES, Assumed
 from pyaccount.plan.rounds import combine
 
 if TYPE_CHECKING:
@@ -36,23 +36,32 @@ OTHER_BLANKS = "a number here, and `solve` at noise.multiplier, privacy.epsilon 
 #: What can be written where a matrix must be banded.
 BANDED = "identity, banded-square-root, optimal-toeplitz or toeplitz"
 
-SECRET = (
-    "The sampled batches are secret: nothing but the noisy sums is released, and no log, timing or order reveals them."
+SECRET = Assumed(
+    "The sampled batches are secret: nothing but the noisy sums is released, and no log, timing or order reveals them.",
+    "Batches are secret: no log, timing or order reveals them.",
 )
 
-CLIPPING = "Each record's contribution to a batch is clipped to norm 1 in units of the clip norm before it is summed."
+CLIPPING = Assumed(
+    "Each record's contribution to a batch is clipped to norm 1 in units of the clip norm before it is summed.",
+    "Each record's contribution is clipped to the clip norm before it is summed.",
+)
 
-NOISE = (
+NOISE = Assumed(
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every released sum, drawn from a "
-    "generator that cannot be predicted."
+    "generator that cannot be predicted.",
+    "Every sum gets fresh Gaussian noise, σ × clip norm, that nobody can predict.",
 )
 
-MATRIX_NOISE = (
+MATRIX_NOISE = Assumed(
     "The noise of the iterations is C⁻¹Z, C the matrix stated and Z with independent Gaussian rows of standard deviation σ times "
-    "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way."
+    "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way.",
+    "The noise is C⁻¹Z, Z Gaussian of deviation σ × clip norm, unpredictable.",
 )
 
-NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
+NORMALISATION = Assumed(
+    "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn.",
+    "Sums are divided by the expected batch size, never by the size drawn.",
+)
 
 
 def value_or_symbol(value: float | Solve | ScheduledMultiplier | None, symbol: str) -> str:
@@ -104,7 +113,7 @@ def rounds(run: TrainingNode) -> int:
     return run.count * number(run.training.iterations)
 
 
-def length_text(run: TrainingNode) -> str | None:
+def length_text(run: TrainingNode) -> Assumed | None:
     """Explain how the rounds of a run follow from the epochs that the document asks for; None if it asks for none."""
     length = None if run.epochs is None else run.epoch()
     if length is None or run.epochs is None or run.training.iterations == "solve":
@@ -113,18 +122,21 @@ def length_text(run: TrainingNode) -> str | None:
     exactly = epochs_text(epochs_of(done, length))
     asked = f"{epochs_text(run.epochs)} of {float(length):.10g} rounds each"
     if exactly == epochs_text(run.epochs):
-        return f"A run has {done} rounds: {asked}."
-    return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
+        return Assumed(f"A run has {done} rounds: {asked}.", f"A run has {done} rounds: {epochs_text(run.epochs)}.")
+    return Assumed(
+        f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round.",
+        f"A run has {done} rounds: {epochs_text(run.epochs)}, rounded up to a whole round.",
+    )
 
 
-def basic_assumptions(privacy: Privacy, run: TrainingNode | None = None) -> tuple[str, ...]:
+def basic_assumptions(privacy: Privacy, run: TrainingNode | None = None) -> tuple[Assumed, ...]:
     """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `run`."""
     noise = NOISE if run is None or run.matrix.kind == "identity" else MATRIX_NOISE
     users = run is not None and run.sampler.protects_users
     return (ADJACENCIES[privacy.adjacency].users if users else neighbours_assumption(privacy), CLIPPING, noise)
 
 
-def neighbours_assumption(privacy: Privacy) -> str:
+def neighbours_assumption(privacy: Privacy) -> Assumed:
     """Return the assumption that says which data sets are neighbours; the group's size is k while it is the blank."""
     if privacy.group_size == 1:
         words = {"up_to": "one record", "contributions": "contribution is", "replacement": "an arbitrary other one"}
@@ -135,7 +147,7 @@ def neighbours_assumption(privacy: Privacy) -> str:
             "contributions": "contributions are",
             "replacement": "arbitrary others",
         }
-    return ADJACENCIES[privacy.adjacency].records.format(**words)
+    return ADJACENCIES[privacy.adjacency].records.filled(**words)
 
 
 #: The default points of a profile, as shares of the certified ε. Bounds on attacks follow from these points alone: small ε, and 0

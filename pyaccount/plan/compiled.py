@@ -377,7 +377,5 @@ def worded(theorems: tuple[Theorem, ...]) -> tuple[Reduction, ...]:
     reductions = []
     for one in theorems:
         reduction, length = one.words(), length_text(one.node) if isinstance(one.node, TrainingNode) else None
-        reductions.append(
-            reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length))
-        )
+        reductions.append(reduction if length is None else replace(reduction, assumed=(*reduction.assumed, length)))
     return tuple(reductions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, tight
@@ -15,13 +16,15 @@ from pyaccount.profiles import LaplaceProfile
 if TYPE_CHECKING:
     from pyaccount.errors import Problem
 
-SCALAR = (
+SCALAR = Assumed(
     "Each release is a single number, the sum of contributions clipped to [−1, 1] in units of the clip norm; nothing else about "
-    "them is released."
+    "them is released.",
+    "Each release is one number: a sum of contributions, each clipped.",
 )
-NOISE = (
+NOISE = Assumed(
     "Fresh Laplace noise with scale b times the clip norm is added to every released number, drawn from a generator that cannot "
-    "be predicted and at a resolution that does not reveal the number's last digits."
+    "be predicted and at a resolution that does not reveal the number's last digits.",
+    "Every number gets fresh Laplace noise, b × clip norm, fine to its digits.",
 )
 SCALE = (
     "With Laplace noise the multiplier is the scale b of the noise added to each released number, in units of the clip norm "
@@ -47,7 +50,7 @@ class LaplaceTheorem(RunCase, Theorem):
             rounds=m if self.node.count == 1 else f"{self.node.count} × {m}",
             tight=True,
             remark=None,
-            assumptions=(neighbours_assumption(privacy), SCALAR, NOISE, *order_assumptions(self.node, m)),
+            assumed=(neighbours_assumption(privacy), SCALAR, NOISE, *order_assumptions(self.node, m)),
         )
 
     def bounds(self) -> DirectedBounds:

@@ -47,6 +47,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import NORMALISATION
 from pyaccount.plan.theorem import Around
 from pyaccount.rounding import shortest
@@ -57,18 +58,21 @@ if TYPE_CHECKING:
     from pyaccount.plan.protection import RunCase
     from pyaccount.plan.theorem import Reduction
 
-_RECORDS = (
+_RECORDS = Assumed(
     "The stated probability of {largest} is the largest one. The probability of a record depends on this record alone: not on "
-    "which other records there are, nor on how many are like it (as weights by the sizes of classes do)."
+    "which other records there are, nor on how many are like it (as weights by the sizes of classes do).",
+    "A record's probability depends on it alone; the largest is {largest}.",
 )
-_CLIENTS = (
+_CLIENTS = Assumed(
     "The stated probability of {largest} is the largest one. The probability of a client depends neither on its records nor on "
-    "other clients, nor on how many are like it."
+    "other clients, nor on how many are like it.",
+    "A client's probability depends on no records or clients; at most {largest}.",
 )
 #: The assumption in place of that about the expected batch size, which depends on how many records have which probability.
-_CONSTANT = (
+_CONSTANT = Assumed(
     "Sums are normalised by a constant that is fixed before the run, never by the size of the batch drawn, nor by one that "
-    "follows from how many records have which probability."
+    "follows from how many records have which probability.",
+    "Sums are divided by a constant fixed before the run, not by sizes drawn.",
 )
 #: The number of strata that are listed in words.
 _LISTED = 5
@@ -82,13 +86,13 @@ class LargestBounds(Around):
         usual, own = self.inner.words(), self.node.own_probabilities
         assert own is not None
         unit = "records" if self.node.draw is None else self.node.draw.units
-        assumption = (_CLIENTS if unit == "clients" else _RECORDS).format(largest=shortest(own.largest() or 0.0))
+        assumption = (_CLIENTS if unit == "clients" else _RECORDS).filled(largest=shortest(own.largest() or 0.0))
         return replace(
             usual,
             subject=f"{usual.subject}, {unit} with different probabilities",
             source=f"{usual.source}; smaller probabilities by joint convexity",
             remark=" ".join(filter(None, (usual.remark, _remark(own, unit)))),
-            assumptions=(*(_CONSTANT if text == NORMALISATION else text for text in usual.assumptions), assumption),
+            assumed=(*(_CONSTANT if text == NORMALISATION else text for text in usual.assumed), assumption),
         )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import combine
 from pyaccount.plan.samplers import sampler_plan
@@ -34,8 +35,14 @@ if TYPE_CHECKING:
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.theorem import Reduction
 
-AS_SCHEDULED = "Each round has the {what} that the schedule states for it."
-FIXED_BEFOREHAND = "The schedule is fixed before the run; it follows neither from the data nor from what was released."
+AS_SCHEDULED = Assumed(
+    "Each round has the {what} that the schedule states for it.",
+    "Each round has what the schedule states for it.",
+)
+FIXED_BEFOREHAND = Assumed(
+    "The schedule is fixed before the run; it follows neither from the data nor from what was released.",
+    "The schedule is fixed before the run, from neither data nor releases.",
+)
 #: How a schedule of each key is called, and its symbol.
 _CALLED = {
     "multiplier": ("noise multiplier", "σ"),
@@ -57,7 +64,7 @@ class ScheduledRounds(RunCase, Around):
             subject=f"{usual.subject}, each round with its own {what.replace(' and the ', ' and ')}",
             source=f"{usual.source}; the rounds composed: Zhu, Dong & Wang 2022, Theorem 10",
             remark=" ".join(filter(None, remarks)),
-            assumptions=(*usual.assumptions, AS_SCHEDULED.format(what=what), FIXED_BEFOREHAND),
+            assumed=(*usual.assumed, AS_SCHEDULED.filled(what=what), FIXED_BEFOREHAND),
         )
 
     def bounds(self) -> DirectedBounds:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import NOISE, number
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import Bounds
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     from pyaccount.plan.sampled import SampledMechanism
     from pyaccount.plan.theorem import Reduction
 
-MAIN_NOISE = (
+MAIN_NOISE = Assumed(
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every sum of the contributions, drawn from a "
-    "generator that cannot be predicted."
+    "generator that cannot be predicted.",
+    NOISE.short,
 )
 #: What else may be released, and what later rounds may depend on, as an assumption.
-NOTHING_ELSE = (
+NOTHING_ELSE = Assumed(
     "Nothing else is released of a batch. How later rounds clip and what they release may follow from what was released before, "
-    "such as a clip norm from counts; no release of a round changes another one of the same round."
+    "such as a clip norm from counts; no release of a round changes another one of the same round.",
+    "Nothing else is released of a batch; releases change later rounds only.",
 )
 
 
@@ -68,12 +71,15 @@ class SeveralReleases(RunCase, Around):
             subject=f"{usual.subject}, {count} releases of each batch",
             source=f"{usual.source}; releases stacked in units of their noise: Andrew et al. 2021 (arXiv:1905.03871), Theorem 1",
             remark=remark if usual.remark is None else f"{usual.remark} {remark}",
-            assumptions=(
-                *(MAIN_NOISE if text == NOISE else text for text in usual.assumptions),
+            assumed=(
+                *(MAIN_NOISE if text == NOISE else text for text in usual.assumed),
                 *(
-                    f"Each round also releases, of the same batch, {release.what}: a sum to which each record contributes at "
-                    f"most a clip norm of its own, with fresh Gaussian noise of standard deviation "
-                    f"{shortest(release.multiplier)} times that, independent of all other noise."
+                    Assumed(
+                        f"Each round also releases, of the same batch, {release.what}: a sum to which each record contributes at "
+                        f"most a clip norm of its own, with fresh Gaussian noise of standard deviation "
+                        f"{shortest(release.multiplier)} times that, independent of all other noise.",
+                        f"A further sum of each batch is clipped, with own noise: {shortest(release.multiplier)} × its norm.",
+                    )
                     for release in self.node.noise.also
                 ),
                 NOTHING_ELSE,

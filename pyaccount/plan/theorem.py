@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pyaccount.document.tree import Draw, Node
+    from pyaccount.document.words import Assumed
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import Alternative, DirectedBounds
@@ -36,9 +37,14 @@ class Reduction:
     rounds: str
     tight: bool
     remark: str | None
-    assumptions: tuple[str, ...]
+    assumed: tuple[Assumed, ...]
     #: The two data sets that give the lower bound, and what is observed of which rounds; None if the pair is attained.
     lower_end: str | None = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true of the run, in full."""
+        return tuple(one.text for one in self.assumed)
 
     def stated(self) -> dict[str, Any]:
         """Return what plans and certificates state of the reduction, by the names of their fields."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import SECRET
 from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
 from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
@@ -30,20 +31,27 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Case
 
-_RECORDS = (
+_RECORDS = Assumed(
     "For every run each record (with all of its data) is drawn independently with the stated probability (Poisson sampling), and "
-    "a record that is not drawn is treated like one that is {absent}."
+    "a record that is not drawn is treated like one that is {absent}.",
+    "Each run draws every record independently; one not drawn is as if {absent}.",
 )
-_REPLACED = (
+_REPLACED = Assumed(
     "For every run each record (with all of its data) is drawn independently (Poisson sampling), with the stated probability, "
-    "which is the same for every record, also for one that replaces another; a record that is not drawn takes no part in the run."
+    "which is the same for every record, also for one that replaces another; a record that is not drawn takes no part in the "
+    "run.",
+    "Each run draws every record independently, all with the same probability.",
 )
-_CLIENTS = (
+_CLIENTS = Assumed(
     "For every run each client is drawn independently with the stated probability (Poisson sampling); a record belongs to one "
-    "client, and takes part in a run only if its client is drawn."
+    "client, and takes part in a run only if its client is drawn.",
+    "Each run draws every client independently; a record belongs to one client.",
 )
 #: What is assumed of a client's record that is replaced: with a record of another client more would change.
-_SAME_CLIENT = "A record is replaced only by a record of the same client."
+_SAME_CLIENT = Assumed(
+    "A record is replaced only by a record of the same client.",
+    "A record is replaced only by a record of the same client.",
+)
 _SOURCE = "Poisson sampling of a pair: Zhu, Dong & Wang 2022 (arXiv:2106.08567), Theorem 11"
 #: What a reader should know of a bound that allows the output to show which records were drawn.
 SHOWN = (
@@ -73,7 +81,7 @@ def sampled(run: DirectedBounds, case: Case) -> DirectedBounds:
     return bounds
 
 
-def sampling_assumptions(case: Case, *, removal: bool = False) -> tuple[str, ...]:
+def sampling_assumptions(case: Case, *, removal: bool = False) -> tuple[Assumed, ...]:
     """Return what must be true of the sample of a run; `removal` says whether it is known what a removed record reveals."""
     assert case.node.draw is not None
     if case.node.draw.clients:
@@ -82,7 +90,7 @@ def sampling_assumptions(case: Case, *, removal: bool = False) -> tuple[str, ...
     if case.asked.privacy.adjacency == "replace-one" and not removal:
         return (_REPLACED, SECRET)
     absent = "set to zero" if case.asked.privacy.adjacency == "zero-out" else "absent"
-    return (_RECORDS.format(absent=absent), SECRET)
+    return (_RECORDS.filled(absent=absent), SECRET)
 
 
 def sampling_source(case: Case) -> str:

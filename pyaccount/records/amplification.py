@@ -44,6 +44,7 @@ class AmplificationData(Record):
     theorem: str = Field(description="The theorem that was used.")
     source: str = Field(description="Where the theorem is proven.")
     assumptions: list[str] = Field(description="What must be true of the draw.")
+    assumptions_in_short: list[str] = Field(description="The same in the same order, each on a line of a screen.")
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
     versions: Annotated[dict[str, str], Role.STAMP] = Field(

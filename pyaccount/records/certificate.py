@@ -478,6 +478,9 @@ class CertificateModel(Record):
         description="The error of the noisy sums, for a single phase that is run once; otherwise null."
     )
     assumptions: list[str] = Field(description="What must be true of the training run.")
+    assumptions_in_short: list[str] = Field(
+        description="The same in the same order, each on a line of a screen. The guarantee rests on the full texts."
+    )
     reductions: list[ReductionRecord] = Field(description="The theorems that were used, one for each mechanism.")
     evidence: EvidenceRecord = Field(description="How the numbers were computed.")
     unamplified: Annotated[Contrast, Role.CONTRAST] = Field(

@@ -384,7 +384,8 @@ def test_certify_prints_reports_too(run: Run) -> None:
     example = str(EXAMPLES / "check-a-claim.yaml")
     assert run("certify", example, "--format", "html")[1].lstrip().startswith("<!DOCTYPE html>")
     assert run("certify", example, "--format", "markdown", "--quiet")[1].startswith("# Privacy certificate")
-    assert "What it means" in run("certify", example)[1]
+    assert "What it means" in run("certify", example, "--full")[1]
+    assert run("certify", example, "--full")[1] == run("certify", example, "--format", "text")[1]
 
 
 def test_amplification_certificates_have_reports(tmp_path: Path, run: Run) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document import models, ranges, views
 from pyaccount.document.tree import Combined
+from pyaccount.document.words import Assumed
 from pyaccount.errors import Path, Problem
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.compiling import THEOREMS, inside
@@ -21,6 +22,8 @@ from pyaccount.profiles import Rounds, SometimesProfile
 from pyaccount.reading.fields import Items, Number
 from pyaccount.reading.kinds import KeyedShapes
 from pyaccount.reading.numerals import Range
+
+COIN = Assumed("The coin depends on nothing else.", "The coin depends on nothing else.")
 
 
 class SometimesPhases(models._NamedPhase):
@@ -60,7 +63,7 @@ class SometimesTheorem(CombinedTheorem):
             rounds=str(self.node.count),
             tight=all(part.tight for part in parts),
             remark=None,
-            assumptions=(*(text for part in parts for text in part.assumptions), "The coin depends on nothing else."),
+            assumed=(*(one for part in parts for one in part.assumed), COIN),
         )
 
     def bounds(self) -> DirectedBounds:

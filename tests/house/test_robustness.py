@@ -52,7 +52,7 @@ def plan_of(document: Document) -> tuple[object, ...]:
     """Return everything that a plan says about the analysis of a document."""
     plan = compile_document(document)
     return plan.question, plan.engine, plan.tolerance, tuple(
-        (one.path, one.subject, one.theorem, one.source, one.pair, one.rounds, one.tight, one.remark, one.assumptions)
+        (one.path, one.subject, one.theorem, one.source, one.pair, one.rounds, one.tight, one.remark, one.assumed)
         for one in plan.reductions
     )  # fmt: skip
 

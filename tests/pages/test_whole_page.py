@@ -34,7 +34,7 @@ NAMES = [*(path.stem for path in sorted((CERTIFICATES / "v1").glob("*.json"))), 
 LEFT_OUT = {
     r"document\..*|mechanism": "the document is shown as YAML, and the normal form with a key on each line",
     r"pyaccount|kind": "the format is a line of the provenance",
-    r"holds|.*\.(accepted|tight|within_tolerance)": "they are said in words",
+    r"holds|.*\.(accepted|tight|within_tolerance)|assumptions_in_short\[\]": "they are said in words, short forms by full texts",
     r"phases\[\]\.noise": "the symbol of the noise says it: σ or the scale b",
     r"phases\[\]\.matrix\.(coefficients\[\]|inverse_coefficients\[\]|entries.*|normalization)": "how many there are is "
     "shown; programs train with them",

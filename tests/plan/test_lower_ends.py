@@ -290,7 +290,7 @@ def test_every_bound_that_is_not_attained_says_what_its_lower_end_is_of(path: Pa
     for reduction in pyaccount.compile(path).reductions:
         assert (reduction.lower_end is None) == reduction.tight
         # Rounds of training have two data sets; a mechanism has a case of its own.
-        training = FRESH not in reduction.assumptions
+        training = FRESH not in reduction.assumed
         stated = reduction.lower_end or ""
         assert reduction.lower_end is None or not training or ("data sets" in stated and "rounds" in stated)
 

@@ -9,7 +9,7 @@ from pyaccount.certificate.meaning import failure_probability, point_failure_pro
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.mechanisms import note_on_stated
 from pyaccount.certificate.report.parts import FieldRow, shown, table
-from pyaccount.certificate.words import HYPOTHESES
+from pyaccount.certificate.words import HYPOTHESES, compared
 from pyaccount.pages.page import (
     Block,
     Content,
@@ -71,21 +71,17 @@ def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
         Fact("advantage", directed(advantage), ("largest TPR − FPR of any attack",)),
         Fact("balanced accuracy", directed(accuracy), ("share of right answers when both cases are equally likely",)),
     ]
-    across = _range(comparison.first_epsilon, comparison.last_epsilon)
-    gauss = "δ(ε) is at most that of N(μ, 1) against N(0, 1)"
-    for label, mu, note in (
-        (
-            "at the points",
-            comparison.mu_at_points,
-            (f"{gauss} at each ε of the profile and of the guarantee; between them nothing is claimed",),
-        ),
-        ("within range", comparison.mu_within_range, (f"{gauss}, ", *across, "; outside nothing is claimed")),
-    ):
-        content = ("none found",) if mu is None else directed(at_most(mu, "μ", "gaussian", 4))
-        rows.append(Fact(f"Gaussian μ, {label}", content, note))
-    lower = at_least(comparison.mu_lower, "μ", "gaussian", 4)
-    note_on = ("for ", *group_of(data), ", the run is not μ-GDP for any smaller μ")
-    rows.append(Fact("Gaussian μ, lower end", directed(lower), note_on))
+    mu, across = comparison.mu_within_range, _range(comparison.first_epsilon, comparison.last_epsilon)
+    above = ("no upper bound was found",) if mu is None else directed(at_most(mu, "μ", "gaussian", 4))
+    note = (
+        "δ(ε) is at most that of N(μ, 1) against N(0, 1), ",
+        *across,
+        "; outside nothing is claimed. For ",
+        *group_of(data),
+        ", the run is not μ-GDP for any μ below the lower end",
+    )
+    below = directed(at_least(comparison.mu_lower, "μ", "gaussian", 4))
+    rows.append(Fact("Gaussian μ", (*above, ", ", *below), note))
     return tuple(rows)
 
 
@@ -168,7 +164,8 @@ def _profile(data: CertificateModel) -> PageTable:
     columns = [FieldRow("ε (nats)", "epsilon", origin="grid"), BOUND._replace(origin=origin)]
     columns.append(FieldRow("δ at least", "delta_lower", origin=origin, digits=4))
     own = BOUND._replace(origin=origin)
-    caption: Content = ("δ is a probability; the larger direction counts.",)
+    words = "; ".join(f"{side}: {said}" for side, said in compared(data.privacy.adjacency).items())
+    caption: Content = (f"δ is a probability; the larger direction counts. {words[0].upper()}{words[1:]}.",)
     if sampling is not None:
         columns += [GUESS, ERROR]
         own = GUESS

@@ -50,7 +50,9 @@ def plan_page(plan: CompiledDocument, estimated: Estimated | None = None) -> Pag
     ]
     if estimated is not None:
         sections.append(PageSection("estimates", "Estimates: none is a guarantee", tuple(_estimates(estimated))))
-    return Page("Plan", plan.document.name, tuple(sections), origins=ORIGINS)
+    how = "by drawing samples" if plan.sampled else "by composition"
+    answer = f"Every part has a theorem, so that `pyaccount certify` can answer, {how}."
+    return Page("Plan", plan.document.name, tuple(sections), statement=answer, origins=ORIGINS)
 
 
 def amplification_plan_page(plan: AmplificationPlan) -> Page:
@@ -63,7 +65,9 @@ def amplification_plan_page(plan: AmplificationPlan) -> Page:
     )
     sections = (
         PageSection("theorems", "Amplification by sampling, in closed form", (FactList(lines),)),
-        PageSection("assumptions", "What must be true of the draw", (Checklist(tuple(plan.assumptions)),)),
+        PageSection(
+            "assumptions", "What must be true of the draw", (Checklist(tuple(one.text for one in plan.assumed)),)
+        ),
     )
     return Page("Plan", plan.document.name, sections, origins=ORIGINS)
 
@@ -84,7 +88,7 @@ def _theorems(plan: CompiledDocument) -> list[Entry]:
     for reduction in plan.reductions:
         rows = facts(ReductionRecord(**reduction.stated()), THEOREM)
         if length := lengths.get(reduction.path):
-            rows.append(Fact("epochs", (length,)))
+            rows.append(Fact("epochs", (length.text,)))
         title = f"{path_text(reduction.path) or 'document'}: {reduction.subject}"
         entries.append(Entry(title, "tight" if reduction.tight else "not tight", tuple(rows)))
     return entries

@@ -135,7 +135,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
             attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
-            PageSection("assumptions", f"What must be true of {_what_is_run(data)[0]}", _assumptions(data)),
+            PageSection("assumptions", f"What must be true of {what_is_run(data)[0]}", _assumptions(data)),
             PageSection("contrast", "The same run without sampling", (FactList(_contrasts(data)),)),
             PageSection("theorems", "Theorems used", _theorems(data)),
             evidence_section(data),
@@ -212,9 +212,9 @@ def _noise_content(data: CertificateModel) -> Content:
         return _named_noise(data, data.phases[0])
     if len(values) > MOST_PHASES:
         noisy = [phase for phase in data.phases if phase.noise is not None]
-        least = min(noisy, key=lambda phase: _extremes(phase)[0])
-        most = max(noisy, key=lambda phase: _extremes(phase)[1])
-        ends = (*_sigma(data, least, _extremes(least)[0]), " to ", *_sigma(data, most, _extremes(most)[1]))
+        least = min(noisy, key=lambda phase: extremes(phase)[0])
+        most = max(noisy, key=lambda phase: extremes(phase)[1])
+        ends = (*_sigma(data, least, extremes(least)[0]), " to ", *_sigma(data, most, extremes(most)[1]))
         return ("from ", *ends, f", in {len(values)} phases")
     content: list[str | Quantity | Literally] = []
     for place, phase in enumerate(data.phases, start=1):
@@ -226,7 +226,7 @@ def _noise_content(data: CertificateModel) -> Content:
 
 
 def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
-    least, most = _extremes(phase)
+    least, most = extremes(phase)
     if phase.noise_multiplier is not None:
         return _sigma(data, phase, least)
     return ("from ", *_sigma(data, phase, least), " to ", *_sigma(data, phase, most), ", by its schedule")
@@ -243,7 +243,7 @@ def _end(data: CertificateModel, value: float) -> Quantity:
     return _noise(data, value) if solved else exact(value, "clip norms", "document")
 
 
-def _extremes(phase: PhaseRecord) -> tuple[float, float]:
+def extremes(phase: PhaseRecord) -> tuple[float, float]:
     """Return the smallest and the largest noise multiplier of the rounds of a phase."""
     if phase.noise_multiplier is not None:
         return phase.noise_multiplier, phase.noise_multiplier
@@ -524,7 +524,7 @@ def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> E
 
 
 def _phase_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
-    least, most = _extremes(phase)
+    least, most = extremes(phase)
     return (_noise(data, least),) if least == most else ("from ", _end(data, least), " to ", _end(data, most))
 
 
@@ -585,11 +585,13 @@ def _utility(data: CertificateModel) -> tuple[Block, ...]:
 
 
 def _assumptions(data: CertificateModel) -> tuple[Block, ...]:
-    opening = f"The guarantee holds only if all of this is true of your run. Check each point against {_what_is_run(data)[1]}."
+    opening = (
+        f"The guarantee holds only if all of this is true of your run. Check each point against {what_is_run(data)[1]}."
+    )
     return Paragraph((opening,)), Checklist(tuple(data.assumptions))
 
 
-def _what_is_run(data: CertificateModel) -> tuple[str, str]:
+def what_is_run(data: CertificateModel) -> tuple[str, str]:
     """Return what a certificate is about in words, and the code of it."""
     if only_training(data.phases):
         return "the training run", "the training code"

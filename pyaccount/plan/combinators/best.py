@@ -21,6 +21,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, one_round
@@ -99,14 +100,16 @@ def _from_below(run: DirectedBounds, direction: Direction, law: RunLaw, count: i
     return (Rounds(SometimesProfile(one_round(lower, below=True), (1.0 - none) * (1.0 - 1e-12)), count),)
 
 
-SECRET_RUNS = (
+SECRET_RUNS = Assumed(
     "How many runs there were, and everything but the best of them, is secret; the number of runs is drawn by the stated law, "
-    "and depends on nothing else."
+    "and depends on nothing else.",
+    "The number of runs, drawn by the stated law, and all but the best is secret.",
 )
 
-SCORE = (
+SCORE = Assumed(
     "The score by which the best run is chosen is part of what a run releases, or computed from it and from public data; ties "
-    "are decided by what the runs release, or at random. If there is no run, a fixed symbol is released."
+    "are decided by what the runs release, or at random. If there is no run, a fixed symbol is released.",
+    "Runs are scored by what they release and by public data, nothing else.",
 )
 
 
@@ -123,7 +126,7 @@ class BestTheorem(CombinedTheorem):
     def words(self) -> Reduction:
         """Return the theorems of the phases, and that of the selection, as one."""
         parts, law = [one.words() for one in self.inner], self.law()
-        texts = dict.fromkeys(text for part in parts for text in part.assumptions)
+        texts = dict.fromkeys(text for part in parts for text in part.assumed)
         return Reduction(
             path=self.node.path,
             subject=f"the best of a {law.name} number of runs, {shortest(float(f'{law.mean():.4g}'))} on average, of: "
@@ -140,7 +143,7 @@ class BestTheorem(CombinedTheorem):
             rounds=str(self.node.count),
             tight=False,
             remark=None,
-            assumptions=(*texts, FRESH, SECRET_RUNS, SCORE),
+            assumed=(*texts, FRESH, SECRET_RUNS, SCORE),
             lower_end="a score that is drawn at random, so that the best run is one run, on the two data sets of each phase",
         )
 

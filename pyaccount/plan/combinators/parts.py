@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document.tree import Parts
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import inner_refusals, joined
 from pyaccount.plan.disjoint import bounds_by_kind, part_name
 from pyaccount.plan.rounds import in_turn, repeated, worst_of
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import Alternative, DirectedBounds
 
-PARTITION = (
+PARTITION = Assumed(
     "Each record belongs to exactly one part, by a rule that depends on this record alone and was fixed without looking at the "
     "data: the parts are neither equal folds of a shuffled data set nor clusters that were learnt from it. What is run on a part "
-    "uses the records of this part and what was released before, nothing else."
+    "uses the records of this part and what was released before, nothing else.",
+    "Each record has one part, by a rule fixed without looking at other records.",
 )
-STAYS = "A record whose contribution is replaced by zero stays in its part."
+STAYS = Assumed(
+    "A record whose contribution is replaced by zero stays in its part.",
+    "A record that is replaced by zero stays in its part.",
+)
 SPREAD = "A group of records may be spread over several parts: the worst way to spread it counts."
 MOVED = (
     "A record may be replaced by one of another part: a record then leaves the one and joins the other, under add-remove. So how "
@@ -95,7 +100,7 @@ class PartsTheorem(CombinedTheorem):
             rounds=str(self.node.count),
             tight=all(part.tight for part in parts.values()),
             remark=" ".join(dict.fromkeys(filter(None, remarks))) or None,
-            assumptions=(
+            assumed=(
                 *_of_parts(parts),
                 PARTITION,
                 *((STAYS,) if privacy.adjacency == "zero-out" else ()),
@@ -168,7 +173,7 @@ class SequenceTheorem(CombinedTheorem):
             rounds=str(self.node.count),
             tight=all(part.tight for part in parts),
             remark=" ".join(dict.fromkeys(filter(None, (part.remark for part in parts)))) or None,
-            assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)),
+            assumed=tuple(dict.fromkeys(text for part in parts for text in part.assumed)),
             lower_end="the two data sets of each phase" if any(part.lower_end for part in parts) else None,
         )
 
@@ -185,10 +190,10 @@ class SequenceTheorem(CombinedTheorem):
         return inner_refusals(self.inner, OF_A_PART)
 
 
-def _of_parts(parts: dict[str, Reduction]) -> tuple[str, ...]:
+def _of_parts(parts: dict[str, Reduction]) -> tuple[Assumed, ...]:
     """Return each assumption of the parts once; one that not all parts share begins with the names of its parts."""
-    holders: dict[str, list[str]] = {}
+    holders: dict[Assumed, list[str]] = {}
     for name, part in parts.items():
-        for text in dict.fromkeys(part.assumptions):
-            holders.setdefault(text, []).append(name)
-    return tuple(text if len(names) == len(parts) else f"{', '.join(names)}: {text}" for text, names in holders.items())
+        for assumed in dict.fromkeys(part.assumed):
+            holders.setdefault(assumed, []).append(name)
+    return tuple(assumed if len(names) == len(parts) else assumed.of(names) for assumed, names in holders.items())

@@ -45,7 +45,7 @@ class SampleTheorem(CombinedTheorem):
         """Return the theorems of the phases, and that of the sample, as one."""
         parts, draw = [one.words() for one in self.inner], self.node.draw
         assert draw is not None
-        texts = dict.fromkeys(text for part in parts for text in part.assumptions)
+        texts = dict.fromkeys(text for part in parts for text in part.assumed)
         lower_end = "the two data sets of each phase" if any(part.lower_end for part in parts) else None
         if self.removal and not self._gaussian():
             lower_end = LOWER_END
@@ -64,7 +64,7 @@ class SampleTheorem(CombinedTheorem):
             rounds=str(self.node.count),
             tight=all(part.tight for part in parts) and lower_end is None,
             remark=SHOWN if replaced and not self.removal else None,
-            assumptions=(*texts, FRESH, *sampling_assumptions(self, removal=bool(self.removal))),
+            assumed=(*texts, FRESH, *sampling_assumptions(self, removal=bool(self.removal))),
             lower_end=lower_end,
         )
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pyaccount.document.matrices import MatrixKind
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import MATRIX_NOISE, number
 from pyaccount.plan.protection import RunCase
 from pyaccount.rounding import positional
@@ -69,7 +70,7 @@ class MatrixPlan(RunCase, ABC, Generic[Matrix]):
         """Explain why the matrix is not analysed with the sampler of a run; empty if it is, or if the sampler decides."""
         return []
 
-    def noise(self) -> str:
+    def noise(self) -> Assumed:
         """Return the assumption about the noise, and about what may be released."""
         return MATRIX_NOISE
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.matrices import Dense, Tree
+from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from pyaccount.files import InsideFile
 
 #: The noise of a matrix with more rows than columns and what may be released, as an assumption.
-ROWS_RELEASED = (
+ROWS_RELEASED = Assumed(
     "C, the matrix stated, has more rows than columns, and Z has independent Gaussian rows of standard deviation σ times the "
     "clip norm, drawn from a generator that cannot be predicted. Either the noise of the iterations is C⁺Z, C⁺ = (CᵀC)⁻¹Cᵀ, "
     "or the rows of CG + Z are released, G the clipped sums, each row once its last iteration is over. Z is released in no "
-    "other way."
+    "other way.",
+    "Released: sums with noise C⁺Z, or the rows of CG + Z; Z is unpredictable.",
 )
 
 #: Nanoseconds that each entry of a column takes, for a sample and a step.
@@ -69,7 +71,7 @@ class DensePlan(MatrixPlan[Dense]):
                 [self.asked.problem("matrix-file", self.node.at("matrix", "file"), str(error))]
             ) from error
 
-    def noise(self) -> str:
+    def noise(self) -> Assumed:
         """Return the assumption about the noise; with more rows than columns, that of the pseudo-inverse and of the rows."""
         return super().noise() if self.build().square else ROWS_RELEASED
 
@@ -139,10 +141,11 @@ def _dense(file: InsideFile, iterations: int, normalize: bool, stamp: tuple[int,
 
 
 #: The noise of the blocks and what may be released, as an assumption.
-RELEASED = (
+RELEASED = Assumed(
     "Every complete block of the tree has the sum of its rounds with Gaussian noise of standard deviation σ/ν times the clip "
     "norm, ν the `normalization` of the matrix, independent of all other blocks and drawn from a generator that cannot be "
-    "predicted. These noisy sums may be released, each once its last round is over; everything else is computed from them alone."
+    "predicted. These noisy sums may be released, each once its last round is over; everything else is computed from them alone.",
+    "Every block gets noise of its own; all else is computed from these sums.",
 )
 
 
@@ -154,7 +157,7 @@ class TreePlan(MatrixPlan[Tree]):
         every = self.matrix.restart_every
         return "binary tree of partial sums" + ("" if every is None else f", restarted every {every} rounds")
 
-    def noise(self) -> str:
+    def noise(self) -> Assumed:
         """Return the assumption that every block has noise of its own, and that nothing but blocks is released."""
         return RELEASED
 

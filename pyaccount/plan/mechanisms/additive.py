@@ -35,6 +35,7 @@ from pyaccount.document.mechanisms import (
 )
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import number
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.profiles import (
@@ -53,16 +54,17 @@ if TYPE_CHECKING:
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)
 
-NOTHING_ELSE = "Nothing else is released of the data, not even the number before it is rounded."
 
-
-def _changes(sensitivity: float, moved: int) -> str:
+def _changes(sensitivity: float, moved: int) -> Assumed:
     one = (
         f"One record changes at most {moved} of the released numbers, "
         if moved > 1
         else "One record changes the released numbers "
     )
-    return f"{one}{'each ' if moved > 1 else ''}by at most {shortest(sensitivity)}, in its own unit, and nothing else of them."
+    return Assumed(
+        f"{one}{'each ' if moved > 1 else ''}by at most {shortest(sensitivity)}, in its own unit, and nothing else of them.",
+        f"{one}{'each ' if moved > 1 else ''}by at most {shortest(sensitivity)}.",
+    )
 
 
 def _size(size: float | Solve, symbol: str) -> str:
@@ -70,8 +72,11 @@ def _size(size: float | Solve, symbol: str) -> str:
     return symbol if size == "solve" else shortest(size)
 
 
-def _drawn(law: str, resolution: str) -> str:
-    return f"The noise of every number is {law}, drawn {resolution}, from a generator that cannot be predicted."
+def _drawn(law: str, resolution: str) -> Assumed:
+    return Assumed(
+        f"The noise of every number is {law}, drawn {resolution}, from a generator that cannot be predicted.",
+        f"Noise: {law}, unpredictable.",
+    )
 
 
 class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
@@ -116,7 +121,10 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
             "Balle & Wang 2018; attained",
             f"N({shift}, {sigma}²) against N(0, {sigma}²)",
             (
-                f"One record changes the released vector by at most {shift} in Euclidean norm.",
+                Assumed(
+                    f"One record changes the released vector by at most {shift} in Euclidean norm.",
+                    f"One record moves the released vector by at most {shift}, in norm.",
+                ),
                 _drawn(
                     f"Gaussian noise of standard deviation {sigma}",
                     "at a resolution that does not reveal the last digits",
@@ -166,7 +174,10 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
             f"{name} {in_steps} at {mechanism.shift()} and at 0, in steps",
             (
                 _changes(mechanism.sensitivity, mechanism.moved),
-                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
+                Assumed(
+                    f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
+                    f"Numbers and noise are multiples of {shortest(mechanism.step)}.",
+                ),
                 _drawn(f"{name} {size}", "exactly, not by rounding"),
             ),
         )
@@ -256,10 +267,18 @@ class MixtureOfGaussiansPlan(MechanismPlan[MixtureOfGaussians]):
             "Choquette-Choo et al. 2023 (arXiv:2310.15526), Lemma 4.6; attained",
             f"Σ_j p_j N(s_j, {sigma}²) against N(0, {sigma}²)",
             (
-                f"One record contributes to the released vector at most, in Euclidean norm: {', '.join(amounts)}.",
-                "How much a record contributes is drawn anew in every run, independent of all else, and is kept secret.",
-                f"The noise of every number is Gaussian noise of standard deviation {sigma}, drawn at a resolution that does not "
-                "reveal the last digits, from a generator that cannot be predicted.",
+                Assumed(
+                    f"One record contributes to the released vector at most, in Euclidean norm: {', '.join(amounts)}.",
+                    "A record contributes at most the stated norms, with their probabilities.",
+                ),
+                Assumed(
+                    "How much a record contributes is drawn anew in every run, independent of all else, and is kept secret.",
+                    "How much it contributes is drawn anew in every run, and kept secret.",
+                ),
+                _drawn(
+                    f"Gaussian noise of standard deviation {sigma}",
+                    "at a resolution that does not reveal the last digits",
+                ),
             ),
         )
 

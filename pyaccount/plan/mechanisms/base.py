@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import neighbours_assumption, number
 from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, repeated
 from pyaccount.plan.theorem import Reduction, Theorem
@@ -54,7 +55,10 @@ if TYPE_CHECKING:
 Mechanism = TypeVar("Mechanism", bound=MechanismKind)
 
 #: The assumption about runs that are repeated, and about what is drawn.
-FRESH = "Every run uses randomness that is new, independent of everything else, and cannot be predicted."
+FRESH = Assumed(
+    "Every run uses randomness that is new, independent of everything else, and cannot be predicted.",
+    "Every run uses new, independent randomness that nobody can predict.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class MechanismWords:
     theorem: str
     source: str
     pair: str
-    assumptions: tuple[str, ...]
+    assumed: tuple[Assumed, ...]
     remark: str | None = None
     #: The two data sets of the lower bound, unless the bound is attained.
     lower_end: str | None = None
@@ -146,9 +150,9 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
             rounds=str(self.node.count),
             tight=text.lower_end is None,
             remark=remark,
-            assumptions=(
+            assumed=(
                 neighbours_assumption(self.asked.privacy),
-                *text.assumptions,
+                *text.assumed,
                 FRESH,
                 *(sampling_assumptions(self, removal=self._of().for_any_data()) if draw else ()),
             ),

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax
 from pyaccount.document.mechanisms.base import Selection, rounded_up
+from pyaccount.document.words import Assumed
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.units import draw_may_show
@@ -55,11 +56,17 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.theorem import Reduction
 
-ONLY_WHICH = "Only the selected candidate is released: neither its utility nor that of another candidate."
+ONLY_WHICH = Assumed(
+    "Only the selected candidate is released: neither its utility nor that of another candidate.",
+    "Only the selected candidate is released, no utility.",
+)
 
 SEVERAL = "Several runs are bounded together: the worst t of each run may depend on what was released before."
 
-CANDIDATES = "The set of candidates is public and does not depend on the data."
+CANDIDATES = Assumed(
+    "The set of candidates is public and does not depend on the data.",
+    "The set of candidates is public and does not depend on the data.",
+)
 
 
 def loss_range(mechanism: Selection, group: int) -> float:
@@ -109,18 +116,20 @@ class SelectionPlan(MechanismPlan[Mechanism]):
 
     called: ClassVar[str]
 
-    def assumptions(self, mechanism: Selection) -> tuple[str, ...]:
+    def assumptions(self, mechanism: Selection) -> tuple[Assumed, ...]:
         """Return what must be true of the utilities and of the release."""
         if mechanism.epsilon is not None:
-            sensitivity = (
-                f"The mechanism is calibrated to ε = {shortest(mechanism.epsilon)} for one record under this adjacency."
+            sensitivity = Assumed(
+                f"The mechanism is calibrated to ε = {shortest(mechanism.epsilon)} for one record under this adjacency.",
+                f"It is calibrated to ε = {shortest(mechanism.epsilon)} for one record.",
             )
         else:
             change = shortest(mechanism.utility_sensitivity or 0.0)
             kind = " An added record never decreases a utility, or never increases one." if mechanism.monotone else ""
-            sensitivity = (
-                f"One record changes no utility by more than {change}; the scale of the noise is "
-                f"{shortest(mechanism.scale or 0.0)} in the same unit.{kind}"
+            scale = shortest(mechanism.scale or 0.0)
+            sensitivity = Assumed(
+                f"One record changes no utility by more than {change}; the scale of the noise is {scale} in the same unit.{kind}",
+                f"A utility changes by {change} at most{', one way' if mechanism.monotone else ''}; noise scale {scale}.",
             )
         return (sensitivity, CANDIDATES, ONLY_WHICH)
 
@@ -158,7 +167,7 @@ def _bounded_range(r: float) -> Released:
     )
 
 
-def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+def _bounded_range_words(called: str, r: float, assumptions: tuple[Assumed, ...]) -> MechanismWords:
     """Return the theorem of bounded range."""
     return MechanismWords(
         f"a selection by {called}",
@@ -193,7 +202,7 @@ def flipped(r: float) -> Released:
     return Released(profile, equal, others=tuple(others), supremum=profile)
 
 
-def _noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+def _noisy_words(called: str, r: float, assumptions: tuple[Assumed, ...]) -> MechanismWords:
     """Return the theorem of the largest utility with noise of bounded hazard rate."""
     return MechanismWords(
         f"a selection by {called}",
@@ -231,14 +240,23 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
         return _noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)
 
 
-EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
+EACH = Assumed(
+    "Every record answers for itself, and its answer depends on no other record; the true values are not released.",
+    "Every record answers for itself; true values are not released.",
+)
 
-UNIFORM = "A record that is set to zero answers each value with the same probability."
+UNIFORM = Assumed(
+    "A record that is set to zero answers each value with the same probability.",
+    "A record set to zero answers each value with the same probability.",
+)
 
 #: The two data sets of the lower end, if one value is released of a sample.
 ANY_VALUES = "the sample without the unit has the value that it has with the unit of the other data set"
 
-ONCE = "One value is computed from all records of a run, and only its randomised form is released."
+ONCE = Assumed(
+    "One value is computed from all records of a run, and only its randomised form is released.",
+    "One value is computed from all records; only its random form is released.",
+)
 
 
 class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import Stated
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.document.words import TWO_STEPS
+from pyaccount.document.words import TWO_STEPS, Assumed
 from pyaccount.plan.common import GROUP_LEMMA, number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
@@ -60,30 +60,36 @@ if TYPE_CHECKING:
 ORDERS = tuple(1.0 + 2.0 ** (k / 16.0) for k in range(-16 * 8, 16 * 16 + 1))
 #: A relative margin for the few roundings of numbers that follow from stated ones.
 _MARGIN = 1e-14
-KNOWN = (
-    "The mechanism has the stated guarantee, for one record under this adjacency, and nothing else of it is released."
+KNOWN = Assumed(
+    "The mechanism has the stated guarantee, for one record under this adjacency, and nothing else of it is released.",
+    "The mechanism has the stated guarantee; nothing else of it is released.",
 )
-KNOWN_UNDER = (
-    "The mechanism has the stated guarantee, for one record under {adjacency}, and nothing else of it is released."
+KNOWN_UNDER = Assumed(
+    "The mechanism has the stated guarantee, for one record under {adjacency}, and nothing else of it is released.",
+    "It has the stated guarantee, under {adjacency}; nothing else is released.",
 )
-FAILS = (
+FAILS = Assumed(
     "The stated guarantee holds with probability at least 1 − {failure} over the random numbers by which it was computed. They "
-    "are not drawn again with other seeds until the guarantee is as wished."
+    "are not drawn again with other seeds until the guarantee is as wished.",
+    "Its guarantee fails with probability {failure}; no seed was tried again.",
 )
-VERIFIED = (
+VERIFIED = Assumed(
     "The mechanism is run only because a randomised test accepted the stated guarantee, whose δ includes the probability that "
-    "the test accepts a false one. The test is not repeated with other seeds until it accepts."
+    "the test accepts a false one. The test is not repeated with other seeds until it accepts.",
+    "It is run only because a test accepted it, with the first seed tried.",
 )
-EXCEPT = (
+EXCEPT = Assumed(
     "For every pair of neighbouring data sets the output of each has an event of probability 1 − {probability} at least, given "
-    "which the stated divergences hold in both directions (approximate zCDP)."
+    "which the stated divergences hold in both directions (approximate zCDP).",
+    "The divergences hold but for a probability of {probability} (approximate zCDP).",
 )
 _ATTAINED = (
     "The bound is attained by the worst mechanism with this guarantee, which moves along a chain by one step for each record "
     "that changes; the one that is run may be more private."
 )
-SELF_CONTAINED = (
-    "The stated guarantee holds whatever was released before and whatever the rest of the data is, so that it composes."
+SELF_CONTAINED = Assumed(
+    "The stated guarantee holds whatever was released before and whatever the rest of the data is, so that it composes.",
+    "It holds whatever was released before, and whatever the other data is.",
 )
 
 
@@ -178,7 +184,7 @@ class StatedPlan(MechanismPlan[Stated]):
                 "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010), Proposition 12; the lower convex hull in e^ε"
                 + ("; approximate zCDP: Bun & Steinke 2016 (arXiv:1605.02065), Definition 8.1" if rarely else ""),
                 f"the least bound of all orders{', and a pair that differs with that probability' if rarely else ''}",
-                (*assumptions, EXCEPT.format(probability=up(mechanism.exception))) if rarely else assumptions,
+                (*assumptions, EXCEPT.filled(probability=up(mechanism.exception))) if rarely else assumptions,
                 lower_end="the Gaussian mechanism with the largest μ that satisfies the stated bounds"
                 + (", and shows the record with that probability" if rarely else ""),
             )
@@ -213,10 +219,10 @@ def _of_single_steps(mechanism: Stated) -> bool:
     return mechanism.way() == "renyi" or bool(mechanism.xi) or mechanism.exception > 0.0
 
 
-def _assumptions(mechanism: Stated) -> tuple[str, ...]:
+def _assumptions(mechanism: Stated) -> tuple[Assumed, ...]:
     """Return what must be true of the stated guarantee."""
-    known = KNOWN if mechanism.adjacency is None else KNOWN_UNDER.format(adjacency=mechanism.adjacency)
-    fails = (FAILS.format(failure=up(mechanism.failure_probability)),) if mechanism.failure_probability > 0.0 else ()
+    known = KNOWN if mechanism.adjacency is None else KNOWN_UNDER.filled(adjacency=mechanism.adjacency)
+    fails = (FAILS.filled(failure=up(mechanism.failure_probability)),) if mechanism.failure_probability > 0.0 else ()
     return (known, SELF_CONTAINED, *fails, *((VERIFIED,) if mechanism.verified else ()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep, UserBMinSep
+from pyaccount.document.words import Assumed
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson, shared_records
 from pyaccount.plan.samplers.renewal import START, Renewal
@@ -119,7 +120,7 @@ class UserBMinSepPlan(Renewal[UserBMinSep]):
             "Dong & Ganesh 2026 (arXiv:2602.09338), Section 6, for users that share no records; attained by gradients 1"
         )
 
-    def sampling(self) -> str:
+    def sampling(self) -> Assumed:
         """Return the assumption that all records of a user sit out together."""
         return users_text(self.node, self.sampler)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.document.samplers import BallsInBins
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
@@ -59,12 +60,13 @@ class BallsInBinsPlan(WholeRun[BallsInBins]):
         """Return the paper that analyses the sampler."""
         return "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
 
-    def sampling(self) -> str:
+    def sampling(self) -> Assumed:
         """Return the assumption that bins are drawn once for each run."""
-        return (
+        once = "once" if self.node.count == 1 else "anew for each run"
+        return Assumed(
             f"Every record is put in one of {self.node.bins()} bins uniformly at random, independently of the others, "
-            f"{'once' if self.node.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod "
-            f"{self.node.bins()}."
+            f"{once}; iteration i uses the records of bin i mod {self.node.bins()}.",
+            f"Every record is put in one of {self.node.bins()} bins, drawn {once}; they take turns.",
         )
 
     def theorem(self) -> Theorem:
@@ -89,12 +91,13 @@ class BallsInBinsPlan(WholeRun[BallsInBins]):
         squares = strategy(self).mode_squares(count, upper=True, each_round=further)
         return is_narrow(squares, self.asked.accounting.tolerance or SAMPLED_TOLERANCE)
 
-    def truncated_assumptions(self, usual: tuple[str, ...]) -> tuple[str, ...]:
+    def truncated_assumptions(self, usual: tuple[Assumed, ...]) -> tuple[Assumed, ...]:
         """Return the assumptions; the records that are kept of a bin are chosen once."""
         limit = self.node.truncation()
-        cut = (
+        cut = Assumed(
             f"Of a bin with more than {limit} records {limit} are kept, chosen uniformly at random once, the same ones whenever "
-            "its turn comes; smaller batches may be padded with empty records."
+            "its turn comes; smaller batches may be padded with empty records.",
+            f"Of a larger bin {limit} records are kept, chosen at random once for the run.",
         )
         return truncated.sized(usual, cut)
 

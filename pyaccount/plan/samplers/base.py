@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.document.tree import TrainingNode
+    from pyaccount.document.words import Assumed
     from pyaccount.errors import Problem
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
@@ -81,7 +82,7 @@ class DrawnBatch:
     draws: tuple[str, int, int, int]
     called: str
     symbols: str
-    drawn: str
+    drawn: Assumed
 
 
 class SamplerPlan(RunCase, Theorem, Generic[Sampler]):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.samplers import CyclicPoisson
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     BANDED,
     NO_ITERATIONS,
@@ -72,11 +73,17 @@ class FixedParts(InPlace[CyclicPoisson]):
             rounds=f"{runs}{turns}",
             tight=True,
             remark=None,
-            assumptions=(
+            assumed=(
                 *basic_assumptions(self.asked.privacy, self.node),
-                f"The data set is cut into {b} parts beforehand, by a rule under which a record's part does not depend on the "
-                "other records or on contents; the parts need not be secret.",
-                f"Iteration i draws from part i mod {b}, every record of it independently with probability {p}.",
+                Assumed(
+                    f"The data set is cut into {b} parts beforehand, by a rule under which a record's part does not depend on "
+                    "the other records or on contents; the parts need not be secret.",
+                    f"{b} parts are fixed beforehand, by a rule that looks at no contents.",
+                ),
+                Assumed(
+                    f"Iteration i draws from part i mod {b}, every record of it independently with probability {p}.",
+                    f"Iteration i draws each record of part i mod {b} independently.",
+                ),
                 SECRET,
                 NORMALISATION,
             ),
@@ -167,14 +174,15 @@ class CyclicPoissonPlan(WholeRun[CyclicPoisson]):
             "gradients 1"
         )
 
-    def sampling(self) -> str:
+    def sampling(self) -> Assumed:
         """Return the assumption that records are put in parts independently."""
         b, p = self.node.separation() or 1, self.node.sampling_probability()
-        return (
+        return Assumed(
             f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
             "parts are secret and not used for another run. "
             f"Iteration i draws from part i mod {b}, every record of it independently with probability {p!r}. Parts of equal "
-            "size do not satisfy this: their records are not independent."
+            "size do not satisfy this: their records are not independent.",
+            f"Records are put in {b} secret parts at random; each is Poisson sampled.",
         )
 
     def own_refusals(self) -> list[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     MATRIX_NOISE,
     NO_ITERATIONS,
@@ -46,14 +47,18 @@ def _separation_of(run: TrainingNode) -> int:
     return run.sampler.least_distance
 
 
-def order_assumptions(run: TrainingNode, m: str) -> tuple[str, ...]:
+def order_assumptions(run: TrainingNode, m: str) -> tuple[Assumed, ...]:
     """Return the assumptions on the order: it is fixed beforehand, with at most m participations of a record."""
     apart = _separation_of(run)
+    most = f"No record takes part in more than {m} {'round' if m == '1' else 'rounds'} of a run"
+    most += f", nor twice within {apart} rounds." if apart > 1 else "."
     return (
-        "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
-        "the other records when a record is added, removed or replaced.",
-        f"No record takes part in more than {m} {'round' if m == '1' else 'rounds'} of a run"
-        + (f", nor twice within {apart} rounds." if apart > 1 else "."),
+        Assumed(
+            "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
+            "the other records when a record is added, removed or replaced.",
+            "Who is in which round is fixed beforehand, whatever the data or the others.",
+        ),
+        Assumed(most, most.replace("takes part in", "is in").replace(" of a run", "")),
     )
 
 
@@ -91,7 +96,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
             rounds=m if self.node.count == 1 else f"{self.node.count} × {m}",
             tight=True,
             remark=None,
-            assumptions=self._assumptions(m),
+            assumed=self._assumptions(m),
         )
 
     def _with_matrix(self) -> Reduction:
@@ -114,7 +119,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
             remark=None
             if attained
             else f"The sensitivity is an upper bound; the worst rounds found reach {down(below)}, which gives the lower end.",
-            assumptions=tuple(
+            assumed=tuple(
                 matrix_plan(self).noise() if text == MATRIX_NOISE else text for text in self._assumptions(str(m))
             ),
             lower_end=None
@@ -123,7 +128,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
             "contributes. All rounds.",
         )
 
-    def _assumptions(self, m: str) -> tuple[str, ...]:
+    def _assumptions(self, m: str) -> tuple[Assumed, ...]:
         return (*basic_assumptions(self.asked.privacy, self.node), *order_assumptions(self.node, m))
 
     def bounds(self) -> DirectedBounds:

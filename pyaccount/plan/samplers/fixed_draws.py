@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.document.samplers import WithReplacement
+from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
@@ -35,10 +36,11 @@ SOURCE = (
     "j slots, each moving the sum by at most 2"
 )
 
-EXACT_SIZE = "The dataset size is public and exact."
+EXACT_SIZE = Assumed("The dataset size is public and exact.", "The dataset size is public and exact.")
 
-LEAST_SIZE = (
-    "The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets."
+LEAST_SIZE = Assumed(
+    "The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets.",
+    "The data set has at least the stated size, which is public.",
 )
 
 
@@ -53,7 +55,7 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
     called: ClassVar[str]
     symbols: ClassVar[str]
     #: How batches are drawn, as an assumption.
-    drawn: ClassVar[str]
+    drawn: ClassVar[Assumed]
     #: Whether a record is drawn at most once in a round.
     once: ClassVar[bool] = False
     #: Who proved the pair for added records, and for which gradients it is attained.
@@ -175,18 +177,21 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     # ---- its parts
 
-    def _text(self, template: str) -> str:
+    def _sizes(self) -> dict[str, object]:
         blank = self.node.training.expected_batch_size == "solve"
-        return template.format(
-            k=value_or_symbol(self.asked.privacy.group_size, "k"),
-            n=self.node.training.dataset_size,
-            m="m" if blank else self.node.batch_size(),
-            b=self.subset(),
-        )
+        return {
+            "k": value_or_symbol(self.asked.privacy.group_size, "k"),
+            "n": self.node.training.dataset_size,
+            "m": "m" if blank else self.node.batch_size(),
+            "b": self.subset(),
+        }
 
-    def _reduction(self, theorem: str, source: str, pair: str, size: str) -> Reduction:
+    def _text(self, template: str) -> str:
+        return template.format(**self._sizes())
+
+    def _reduction(self, theorem: str, source: str, pair: str, size: Assumed) -> Reduction:
         exact = self.exact()
-        drawn = self._text(self.drawn)
+        drawn = self.drawn.filled(**self._sizes())
         return Reduction(
             path=self.node.path,
             subject=self.called,
@@ -196,7 +201,7 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
             rounds=rounds_text(self.node),
             tight=exact,
             remark=" ".join(filter(None, (DISPLACEMENT, None if exact else CONCRETE, self.same_as()))),
-            assumptions=(*basic_assumptions(self.asked.privacy), drawn, size, SECRET),
+            assumed=(*basic_assumptions(self.asked.privacy), drawn, size, SECRET),
             lower_end=None if exact else self._lower_end(),
         )
 
@@ -282,6 +287,7 @@ class WithReplacementPlan(FixedDrawsPlan[WithReplacement]):
     scheduled_rates: ClassVar[tuple[str, ...]] = ("expected_batch_size",)
     called: ClassVar[str] = "batches drawn with replacement"
     symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
-    drawn: ClassVar[str] = (
-        "Every batch is {m} independent, uniformly random draws from the whole data set; a record drawn j times counts j times."
+    drawn: ClassVar[Assumed] = Assumed(
+        "Every batch is {m} independent, uniformly random draws from the whole data set; a record drawn j times counts j times.",
+        "A batch is {m} independent uniform draws; records may repeat.",
     )

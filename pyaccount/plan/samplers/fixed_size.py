@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document.samplers import FixedSize
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import number, rounds
 from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
@@ -21,9 +22,10 @@ class FixedSizePlan(FixedDrawsPlan[FixedSize]):
     scheduled_rates: ClassVar[tuple[str, ...]] = ("expected_batch_size",)
     called: ClassVar[str] = "fixed-size batches without replacement"
     symbols: ClassVar[str] = "Hyp(j; {k} of {n}, {m} drawn)"
-    drawn: ClassVar[str] = (
+    drawn: ClassVar[Assumed] = Assumed(
         "Every batch is a uniformly random subset of exactly the stated size, drawn afresh and independently for each "
-        "iteration; going through a shuffled data set in order does not satisfy this."
+        "iteration; going through a shuffled data set in order does not satisfy this.",
+        "Every batch is a new random subset of the stated size, never by shuffling.",
     )
     once: ClassVar[bool] = True
     tight_source: ClassVar[str] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pyaccount.document.samplers import MustOW, MustWO, MustWW
+from pyaccount.document.words import Assumed
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ class MustWOPlan(TwoStagesPlan[MustWO]):
 
     called: ClassVar[str] = "two-stage batches, with and then without replacement: the same as with replacement"
     symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
-    drawn: ClassVar[str] = (
+    drawn: ClassVar[Assumed] = Assumed(
         "For each iteration a fresh subset of {b} independent uniform draws is made, and {m} of these {b} draws, without "
-        "replacement, are the batch; a record drawn j times counts j times."
+        "replacement, are the batch; a record drawn j times counts j times.",
+        "A batch is {m} of {b} fresh uniform draws; records may repeat.",
     )
 
     def exchangeable(self) -> bool:
@@ -78,9 +80,10 @@ class MustOWPlan(TwoStagesPlan[MustOW]):
     core: ClassVar[str] = "must-ow"
     called: ClassVar[str] = "two-stage batches, without and then with replacement"
     symbols: ClassVar[str] = "({b}/{n})·Bin(j; {m}, 1/{b}) for j ≥ 1"
-    drawn: ClassVar[str] = (
+    drawn: ClassVar[Assumed] = Assumed(
         "For each iteration a fresh, uniformly random subset of {b} distinct records is drawn, and the batch is {m} independent "
-        "uniform draws from it; a record drawn j times counts j times."
+        "uniform draws from it; a record drawn j times counts j times.",
+        "A batch is {m} draws from {b} fresh records; records may repeat.",
     )
 
     def same_as(self) -> str | None:
@@ -102,7 +105,8 @@ class MustWWPlan(TwoStagesPlan[MustWW]):
     core: ClassVar[str] = "must-ww"
     called: ClassVar[str] = "two-stage batches, with replacement both times"
     symbols: ClassVar[str] = "Σ_i Bin(i; {b}, 1/{n})·Bin(j; {m}, i/{b})"
-    drawn: ClassVar[str] = (
+    drawn: ClassVar[Assumed] = Assumed(
         "For each iteration a fresh subset of {b} independent uniform draws is made, and the batch is {m} independent uniform "
-        "draws from these; a record drawn j times counts j times."
+        "draws from these; a record drawn j times counts j times.",
+        "A batch is {m} draws from {b} fresh uniform draws; records may repeat.",
     )

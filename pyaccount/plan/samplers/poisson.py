@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Poisson
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 
 
 #: How batches are drawn if a round has one draw.
-DRAWN = (
+DRAWN = Assumed(
     "Every record enters every batch independently with the stated probability (Poisson sampling); a shuffled or "
-    "fixed-size loader does not satisfy this."
+    "fixed-size loader does not satisfy this.",
+    "Every record joins every batch independently (Poisson), never by shuffling.",
 )
 
 
@@ -48,21 +50,28 @@ def _counted_draws(group: int | str, draws: int) -> str:
     return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
 
 
-def _several(run: TrainingNode, draws: int) -> tuple[str, ...]:
+def _several(run: TrainingNode, draws: int) -> tuple[Assumed, ...]:
     """Return the assumptions about the draws of a round, and about which of them make a batch."""
     expected = run.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
     texts = (
-        f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; every "
-        "record enters each of them independently with the stated probability (Poisson sampling). A shuffled or fixed-size "
-        "loader does not satisfy this, and neither do several passes over one batch that was drawn once.",
-        f"The contributions of all {draws} batches of an iteration are summed, a record's as often as it was drawn and clipped "
-        "each time, and noise is added once, to that sum; nothing is released of a single batch.",
+        Assumed(
+            f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; "
+            "every record enters each of them independently with the stated probability (Poisson sampling). A shuffled or "
+            "fixed-size loader does not satisfy this, and neither do several passes over one batch that was drawn once.",
+            f"A record joins each of an iteration's {draws} batches independently.",
+        ),
+        Assumed(
+            f"The contributions of all {draws} batches of an iteration are summed, a record's as often as it was drawn and "
+            "clipped each time, and noise is added once, to that sum; nothing is released of a single batch.",
+            "Noise is added once, to the sum of all batches of an iteration.",
+        ),
     )
     if run.own_probabilities is not None:
         # Records with different probabilities have no common expected batch size.
         return texts
-    return (*texts, f"The expected batch size is that of all {draws} batches of an iteration together{size}.")
+    together = f"The expected batch size is that of all {draws} batches of an iteration together"
+    return (*texts, Assumed(f"{together}{size}.", f"{together}."))
 
 
 def words(case: RunCase, subject: str = "Poisson sampling") -> Reduction:
@@ -100,7 +109,7 @@ def words(case: RunCase, subject: str = "Poisson sampling") -> Reduction:
         rounds=rounds_text(case.node),
         tight=True,
         remark=None if draws == 1 else _counted_draws(privacy.group_size, draws),
-        assumptions=(
+        assumed=(
             *basic_assumptions(privacy),
             *((DRAWN,) if draws == 1 else _several(case.node, draws)),
             SECRET,
@@ -186,7 +195,7 @@ class TruncatedPoisson(InPlace[Any]):
             ),
             tight=False,
             remark=truncated.truncation_note(self.node, self.node.sampling_probability),
-            assumptions=truncated.assumptions(self.node, usual.assumptions, KEPT),
+            assumed=truncated.assumptions(self.node, usual.assumed, KEPT),
             lower_end=(
                 "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
                 "sampling with the probability to be drawn and kept."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.directions import sampled_directions
 from pyaccount.document.samplers import RandomAllocation
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
@@ -59,12 +60,15 @@ LOWER_END = (
 )
 
 
-def _assumptions(privacy: Privacy, sampler: RandomAllocation) -> tuple[str, ...]:
+def _assumptions(privacy: Privacy, sampler: RandomAllocation) -> tuple[Assumed, ...]:
     t, k = sampler.iterations_per_allocation, sampler.participations
     return (
         *basic_assumptions(privacy),
-        f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
-        "random, independently of the other records and of other allocations; batches have no fixed size.",
+        Assumed(
+            f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
+            "random, independently of the other records and of other allocations; batches have no fixed size.",
+            f"Every record is in {k} of each {t} rounds, drawn apart from others.",
+        ),
         SECRET,
         NORMALISATION,
     )
@@ -111,7 +115,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             rounds=_composed(self.node, t, k),
             tight=exact,
             remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
-            assumptions=_assumptions(self.asked.privacy, self.sampler),
+            assumed=_assumptions(self.asked.privacy, self.sampler),
             lower_end=None if exact else LOWER_END,
         )
 
@@ -190,7 +194,7 @@ class SampledAllocations(InPlace[RandomAllocation]):
             rounds=_composed(self.node, t, 1),
             tight=True,
             remark=None,
-            assumptions=_assumptions(self.asked.privacy, self.sampler),
+            assumed=_assumptions(self.asked.privacy, self.sampler),
         )
 
     def mechanism(self) -> SampledMechanism:

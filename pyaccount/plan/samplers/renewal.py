@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.sampled import SampledMechanism
@@ -63,12 +64,13 @@ class Renewal(WholeRun[Sampler]):
         """Return the paper that analyses the sampler."""
         return "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
 
-    def sampling(self) -> str:
+    def sampling(self) -> Assumed:
         """Return the assumption that each record is sampled independently."""
         b, p = self.node.separation() or 1, self.node.sampling_probability()
-        return (
+        return Assumed(
             f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
-            f"others, and is unavailable for the next {b - 1} iterations after joining; {START[self.start()][1]}."
+            f"others, and is unavailable for the next {b - 1} iterations after joining; {START[self.start()][1]}.",
+            f"Every record joins independently, then sits out {b - 1} rounds; {self.start()} start.",
         )
 
     def enclosure(self) -> str | None:

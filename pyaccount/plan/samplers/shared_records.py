@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.document.samplers import UserBMinSep
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     GROUP_LEMMA,
     NO_ITERATIONS,
@@ -120,21 +121,23 @@ def unit_refusals(asked: Protection) -> list[Problem]:
     ]
 
 
-def users_text(run: TrainingNode, sampler: UserBMinSep) -> str:
+def users_text(run: TrainingNode, sampler: UserBMinSep) -> Assumed:
     """Return how users' records are sampled, as an assumption."""
     b, p = run.separation() or 1, run.sampling_probability()
     most, start = f"No user has more than {sampler.records_per_user} records", sampler.start
     if sampler.attribution == "single":
-        return (
+        return Assumed(
             f"{most}, and no record belongs to two users. In each iteration every record whose user is available is drawn with "
             f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next "
-            f"{b - 1} iterations; {START[start][1]}."
+            f"{b - 1} iterations; {START[start][1]}.",
+            f"A user, of {sampler.records_per_user} records at most, sits out {b - 1} rounds after one joins.",
         )
     first = f"; {b - 1} such iterations without a batch go before the first" if start == "warm" else ""
-    return (
+    return Assumed(
         f"{most}; a record may belong to several users. In each iteration every record is drawn with probability {p!r}, "
         "independently of the others and of earlier draws; it joins the batch unless a record with one of its users was drawn in "
-        f"the {b - 1} iterations before, whether that joined or not{first}."
+        f"the {b - 1} iterations before, whether that joined or not{first}.",
+        f"A user, of {sampler.records_per_user} records at most, sits out {b - 1} rounds after a draw.",
     )
 
 
@@ -159,7 +162,7 @@ class SharedRecords(InPlace[UserBMinSep]):
             rounds=str(self.node.count),
             tight=False,
             remark=REMARK,
-            assumptions=(
+            assumed=(
                 *basic_assumptions(self.asked.privacy, self.node),
                 users_text(self.node, self.sampler),
                 NORMALISATION,

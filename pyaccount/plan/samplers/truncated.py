@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import GROUP_LEMMA, SECRET
 from pyaccount.rounding import up
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection
 
-NORMALISATION = (
-    "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept."
+NORMALISATION = Assumed(
+    "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept.",
+    "Sums are divided by a constant, never by the number drawn or kept.",
 )
-COUNTS = (
+COUNTS = Assumed(
     "The data set's size is public. The bound would hold even if the numbers of other records drawn were known; the sizes of the "
-    "batches as drawn, which the sensitive record is part of, are not released."
+    "batches as drawn, which the sensitive record is part of, are not released.",
+    "The data set's size is public; the sizes of drawn batches are not released.",
 )
 SOURCE = (
     "Dong & Ganesh 2026 (arXiv:2602.09338), Appendix D; Ganesh 2025 (arXiv:2508.15089); ±1 by their Lemma D.1, and joint "
@@ -55,17 +58,18 @@ def refusals(asked: Protection, own: list[Problem]) -> list[Problem]:
     return problems
 
 
-def assumptions(run: TrainingNode, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
+def assumptions(run: TrainingNode, usual: tuple[Assumed, ...], kept: str) -> tuple[Assumed, ...]:
     """Return the assumptions for truncated batches; `kept` says what happens to records that are left out."""
     limit = run.truncation()
-    cut = (
+    cut = Assumed(
         f"Of a batch with more than {limit} records {limit} are kept, chosen uniformly at random each time; "
-        f"smaller batches may be padded with empty records. {kept}"
+        f"smaller batches may be padded with empty records. {kept}",
+        f"Of a larger batch {limit} records are kept, drawn anew each time.",
     )
     return sized(usual, cut)
 
 
-def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
+def sized(usual: tuple[Assumed, ...], cut: Assumed) -> tuple[Assumed, ...]:
     """Return the assumptions with `cut`, how batches are truncated, and what may then be known of their sizes."""
     *rest, secret, _ = usual
     assert secret == SECRET

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.directions import sampled_directions
+from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
@@ -43,7 +44,10 @@ ENCLOSED = (
     "the likelihood ratio is the end of its enclosure that makes losses smaller."
 )
 #: The assumption for a phase that is run several times.
-RUNS = "The runs of a phase draw their batches and their noise independently of one another."
+RUNS = Assumed(
+    "The runs of a phase draw their batches and their noise independently of one another.",
+    "The runs of a phase draw batches and noise independently of one another.",
+)
 
 
 class WholeRun(SamplerPlan[Sampler]):
@@ -67,7 +71,7 @@ class WholeRun(SamplerPlan[Sampler]):
         """Return who proved that the mixture over patterns dominates."""
 
     @abstractmethod
-    def sampling(self) -> str:
+    def sampling(self) -> Assumed:
         """Return how batches must be drawn, as an assumption."""
 
     def enclosure(self) -> str | None:
@@ -129,7 +133,7 @@ class WholeRun(SamplerPlan[Sampler]):
             tight=remark is None,
             remark=remark,
             lower_end=None if remark is None else ENCLOSED,
-            assumptions=(
+            assumed=(
                 *basic_assumptions(privacy, self.node),
                 self.sampling(),
                 *(() if self.node.count == 1 else (RUNS,)),
@@ -138,7 +142,7 @@ class WholeRun(SamplerPlan[Sampler]):
             ),
         )
 
-    def truncated_assumptions(self, usual: tuple[str, ...]) -> tuple[str, ...]:
+    def truncated_assumptions(self, usual: tuple[Assumed, ...]) -> tuple[Assumed, ...]:
         """Return the assumptions with what is kept of a batch, and when it is chosen."""
         return truncated.assumptions(self.node, usual, self.kept)
 
@@ -183,7 +187,7 @@ class TruncatedRun(InPlace[Any]):
             tight=False,
             remark=truncated.truncation_note(self.node, self.inner.largest_rate),
             lower_end=self._lower_end(),
-            assumptions=self.inner.truncated_assumptions(usual.assumptions),
+            assumed=self.inner.truncated_assumptions(usual.assumed),
         )
 
     def _lower_end(self) -> str:
@@ -232,7 +236,7 @@ class RarelyTruncated(InPlace[Any]):
             tight=False,
             remark=rarely.truncation_note(self.node, rare),
             lower_end=truncated.lower_end(rare.hit),
-            assumptions=self.inner.truncated_assumptions(usual.assumptions),
+            assumed=self.inner.truncated_assumptions(usual.assumed),
         )
 
     def mechanism(self) -> SampledMechanism:
