@@ -10,7 +10,8 @@
   pyaccount estimates δ. The pace is that of its samples of a removed record, one process, at that ε. It was not run to the end:
   such figures begin with "about", and are core seconds of one direction. It comes as a repository: `--bis-mc FOLDER`.
 
-jax_privacy and dp_accounting have no accountant of random allocation with k > 1. Without a peer its rows are left out. By hand:
+jax_privacy 2.0.0 and dp_accounting 0.6.0 have no accountant of random allocation with k > 1. Without a peer its rows are left
+out. By hand:
 PLD_accounting is not in `requirements.lock`, and its lower ends take numba to end within minutes.
 """
 
