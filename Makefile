@@ -17,6 +17,7 @@ demo: build
 test:
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target .venv/compiled rust-check check
 	$(PYTEST)
+	@echo "Training with PyTorch, JAX and the trainers of others is tested by make test-frameworks."
 
 # With PyTorch, Opacus, transformers, TRL, Lightning, Flower and JAX: what `make test` skips. Their environment takes 7 GB, and is
 # kept outside of the checkout by the hash of its lock.

@@ -77,7 +77,7 @@ class Released:
     #: What is revealed beside it, which is the same from above and from below, and in both directions.
     beside: tuple[ProfileKind, ...] = ()
     #: Other pairs of data sets, which may reveal more than `lower`, depending on ε and on the number of runs.
-    others: tuple[ProfileKind, ...] = ()
+    further_pairs: tuple[ProfileKind, ...] = ()
     #: The supremum of the profiles of pairs of data sets, if it is known: each α has pairs that attain it or approach it. It is
     #: no pair's profile, so it is a lower bound for one run that nothing is composed with.
     supremum: ProfileKind | None = None
@@ -169,9 +169,9 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
         if self._alone() and run.supremum is not None and self.node.count == 1:
             return self._all_runs(replace(run, lower=run.supremum))
         bounds = self._all_runs(run)
-        if not (self._alone() and run.others):
+        if not (self._alone() and run.further_pairs):
             return bounds
-        each = [bounds, *(self._all_runs(replace(run, lower=other)) for other in run.others)]
+        each = [bounds, *(self._all_runs(replace(run, lower=other)) for other in run.further_pairs)]
         return {
             side: replace(one, lower=best_of([below[side].lower for below in each])) for side, one in bounds.items()
         }

@@ -163,7 +163,7 @@ def _bounded_range(r: float) -> Released:
     profile = ExponentialProfile(r)
     lower = GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),))
     return Released(
-        profile, lower, others=tuple(_two_losses(share * r, r) for share in _LARGER_LOSSES), supremum=profile
+        profile, lower, further_pairs=tuple(_two_losses(share * r, r) for share in _LARGER_LOSSES), supremum=profile
     )
 
 
@@ -198,8 +198,8 @@ class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
 def flipped(r: float) -> Released:
     """Return what permute-and-flip reveals at the range r."""
     profile = LaplaceProfile(r, 1.0)
-    equal, *others = _two_candidates(_ahead, [share * r for share in _LEADS], r)
-    return Released(profile, equal, others=tuple(others), supremum=profile)
+    equal, *ahead = _two_candidates(_ahead, [share * r for share in _LEADS], r)
+    return Released(profile, equal, further_pairs=tuple(ahead), supremum=profile)
 
 
 def _noisy_words(called: str, r: float, assumptions: tuple[Assumed, ...]) -> MechanismWords:
@@ -229,8 +229,8 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
         if mechanism.noise == "exponential":
             return flipped(r)
         leads = [share * r for share in _LEADS]
-        equal, *others = _two_candidates(_ahead_by_laplace, [*leads, *_LAPLACE_LEADS], r)
-        return Released(LaplaceProfile(r, 1.0), equal, others=tuple(others))
+        equal, *ahead = _two_candidates(_ahead_by_laplace, [*leads, *_LAPLACE_LEADS], r)
+        return Released(LaplaceProfile(r, 1.0), equal, further_pairs=tuple(ahead))
 
     def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
         """Return the theorem of the law of the noise."""
