@@ -180,6 +180,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         for client in sorted(changes):
             for name, array in changes[client].items():
                 sums[name] += self._drawn[client] * array
+        run.trained_with("flwr", "changes of clients")
         with run.step() as step:
             means = step.release(sums)
         assert isinstance(means, dict)

@@ -141,6 +141,7 @@ class PrivateModule(LightningModule):  # type: ignore[misc, unused-ignore]
         for part, names in [*batch, ({}, None)]:  # the last part makes zeros for a batch without records
             loss = partial(_loss_of, names=names)
             self._private.add(clipped_sums_of(self, loss, part, run=run, also=self.also, one_by_one=self.one_by_one))
+        run.trained_with("lightning", "gradients of single records")
         self._private.release()
         optimizer.step()
         optimizer.zero_grad()

@@ -351,6 +351,7 @@ class PrivacyEngine:
         stepped = self._optimizer(optimizer, inner, kind, loss_reduction)
         stepped.handed = loader.batch_sampler
         private: Any = self._model(module, batch_first, loss_reduction, grad_sample_mode)
+        self.run.trained_with("opacus", grad_sample_mode)
         if grad_sample_mode == GHOST:
             private.optimizer = stepped
             return private, stepped, TriedLoss(private, stepped, criterion, loss_reduction), loader

@@ -272,6 +272,7 @@ class PrivateTraining:
             found = self._clipped(inner, trainer._prepare_inputs(part) if part else part)
             self._private.add(found)
             losses.append(found.losses)
+        self.run.trained_with("transformers", "ghost" if self._clipping == "ghost" else "gradients of single records")
         self._private.release()
         if not self._shown:
             return torch.zeros((), device=trainer.args.device)

@@ -55,7 +55,9 @@ def hold_record(
     except RunError as error:
         assumptions = tuple(held(text) for text in texts)
         return RecordVerdict(name, digest, False, 0, run.rounds, 0, None, (str(error),), assumptions)
-    assumptions = tuple(held(text, str(recorded.header.get("noise_source"))) for text in texts)
+    trainers = {*recorded.trainers.values()}
+    trainer = trainers.pop() if len(trainers) == 1 else None
+    assumptions = tuple(held(text, str(recorded.header.get("noise_source")), trainer) for text in texts)
     problems = _problems(recorded, run)
     if expected_head is not None and not contains(path, expected_head.lower()):
         problems.append(

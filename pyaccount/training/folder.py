@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey, new_nonce, seed_of
 from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, mark_text
-from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, begun
+from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, RecordedTrainer, begun
 from pyaccount.training.writing import RecordWriter, force
 
 #: Names of the files.
@@ -85,10 +85,11 @@ class RunFolder:
         nonce = new_nonce()
         return nonce, seed_of(self.head, nonce)
 
-    def begin(self, body: int, layout: Layout, normaliser: float) -> None:
-        """Record the layout of a body's summed arrays and their normaliser, before the first release of the body."""
+    def begin(self, body: int, layout: Layout, normaliser: float, trainer: RecordedTrainer | None) -> None:
+        """Record the layout of a body's summed arrays, their normaliser, and what trains, before the body's first release."""
         arrays = [{name: [kind, list(shape)] for name, (kind, shape) in release.items()} for release in layout]
-        self._append("layout", body=body, arrays=arrays, normaliser=normaliser)
+        more = {} if trainer is None else {"trainer": asdict(trainer)}
+        self._append("layout", body=body, arrays=arrays, normaliser=normaliser, **more)
 
     def release(self, release: RecordedRelease) -> None:
         """Record the next round, with the nonce and the seed that `drawn_by` has returned."""

@@ -37,10 +37,11 @@ EVENTS = ("run", "layout", "release", "rewind", "moved", "closed", "abandoned")
 #: line, because the run is open, its process was killed, or lines at the end of the file are missing.
 Ending = Literal["exhausted", "abandoned", "closed", "open"]
 
-#: The keys of a line in addition to its event and the hash of the line before, by event. A release may lack `noise`.
+#: The keys of a line in addition to its event and the hash of the line before, by event. A release may lack `noise`, and a layout
+#: `trainer`.
 #: The first line is not listed; its keys are the facts of the run.
 KEYS: dict[str, set[str]] = {
-    "layout": {"body", "arrays", "normaliser"},
+    "layout": {"body", "arrays", "normaliser", "trainer"},
     "release": {"round", "attempt", "standard_deviations", "sum", "noise", "nonce"},
     "rewind": {"to"},
     "moved": {"file"},
@@ -53,6 +54,21 @@ FIRST = b'{"event":"run",'
 
 #: The type (float32 or float64) and the shape of each summed array, for each release of a batch, the main release first.
 Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrainer:
+    """The integration that computed, clipped and added up the gradients of a body's rounds."""
+
+    #: The name of the library, and its version when the body was begun.
+    name: str
+    version: str
+    #: How contributions of single records were clipped, in the library's words.
+    clipping: str
+
+    def agrees(self, other: RecordedTrainer) -> bool:
+        """Return whether both clip in the same way; another version of the library may."""
+        return (self.name, self.clipping) == (other.name, other.clipping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,8 @@ class Recorded:
         self.unused_layout: int | None = None
         #: The constants by which the sums of these bodies are divided.
         self.normalisers: dict[int, float] = {}
+        #: The integration that trained these bodies; None for a loop of somebody's own.
+        self.trainers: dict[int, RecordedTrainer | None] = {}
         #: How many rounds had been released when a body's layout was recorded.
         self.layout_after: dict[int, int] = {}
         self.releases: list[RecordedRelease] = []
@@ -171,7 +189,7 @@ class Recorded:
     def _go_on(self, event: dict[str, Any], where: str) -> None:
         wrong = RunError(f"{where}: this is not a line of a record, or is not allowed at this position")
         keys = KEYS.get(event["event"]) if self.header else None
-        if keys is None or not keys - {"noise"} <= set(event) - {"event", "previous"} <= keys:
+        if keys is None or not keys - {"noise", "trainer"} <= set(event) - {"event", "previous"} <= keys:
             raise wrong
         if self.abandoned and event["event"] != "closed":
             raise RunError(f"{where}: the run was abandoned before this line")
@@ -183,6 +201,7 @@ class Recorded:
             ):
                 layout, self.normalisers[body] = _layout(arrays, where), _normaliser(event, where)
                 self.layouts[body], self.unused_layout = layout, body
+                self.trainers[body] = _trainer(event.get("trainer"), where)
                 self.layout_after[body] = self.rounds
             case {"event": "release"} if self.layouts:
                 self.releases.append(_release(event, self, where))
@@ -280,6 +299,15 @@ def _normaliser(event: Mapping[str, Any], where: str) -> float:
     if type(normaliser) is not float or not 0.0 < normaliser < float("inf"):
         raise RunError(f"{where}: normaliser: a positive number is expected, not {quoted(normaliser)}")
     return normaliser
+
+
+def _trainer(value: object, where: str) -> RecordedTrainer | None:
+    match value:
+        case None:
+            return None
+        case {"name": str(name), "version": str(version), "clipping": str(clipping), **more} if not more:
+            return RecordedTrainer(name, version, clipping)
+    raise RunError(f"{where}: trainer: its name, version and clipping are expected")
 
 
 def _array(name: str, layout: object, where: str) -> tuple[str, tuple[int, ...]]:

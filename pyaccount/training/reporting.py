@@ -30,7 +30,7 @@ from pyaccount.pages.readable import Readable
 from pyaccount.training.drawing import FROM_KEY
 
 if TYPE_CHECKING:
-    from pyaccount.training.record import Ending
+    from pyaccount.training.record import Ending, RecordedTrainer
 
 Held = Literal["enforced", "checked", "yours"]
 
@@ -71,6 +71,11 @@ _RELEASED = "each of these sums gets its own noise, and is released with its bat
 _WHO = "it says whom the guarantee is about; the run refuses data of another size, which is so known to whoever sees it run"
 
 _CLIPPING = "the run sees sums, not contributions: clip each to the run's clip norm before it is added"
+
+_CLIPPED = (
+    "{trainer} clips the gradient of each record ({clipping}), driven by pyaccount; that the loss of a record depends on no "
+    "other record is yours"
+)
 
 _SECRET = "keep the batches, their sizes, the unnoised sums and the key away from logs and releases"
 
@@ -113,10 +118,16 @@ BEGINNINGS: dict[str, tuple[Held, str]] = {
 }
 
 
-def held(assumption: str, noise_source: str = FROM_KEY) -> Assumption:
-    """Return whether an assumption is enforced, checked or yours in a recorded run whose noise came from `noise_source`."""
+def held(assumption: str, noise_source: str = FROM_KEY, trainer: RecordedTrainer | None = None) -> Assumption:
+    """Return whether an assumption is enforced, checked or yours in a recorded run.
+
+    Its noise came from `noise_source`, and `trainer` is the integration that clipped in all of its rounds, if it was one.
+    """
     for beginning, (status, how) in BEGINNINGS.items():
         if assumption.startswith(beginning):
+            if how == _CLIPPING and trainer is not None and assumption.startswith("Each record"):
+                library = f"{trainer.name} {trainer.version}"
+                return Assumption(assumption, "checked", _CLIPPED.format(trainer=library, clipping=trainer.clipping))
             if how == _NOISE and noise_source != FROM_KEY:
                 return Assumption(assumption, "yours", _OTHER_NOISE.format(source=noise_source))
             return Assumption(assumption, status, how)

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +27,7 @@ from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
 from pyaccount.training.opening import RankState, check_ranks, opened, position_of, run_state
-from pyaccount.training.record import RecordedRelease
+from pyaccount.training.record import RecordedRelease, RecordedTrainer
 from pyaccount.training.sums import (
     ALONE,
     Array,
@@ -230,6 +231,7 @@ class TrainingRun:
         #: Batches and noise are drawn by stateful objects, which only one thread at a time may use.
         self._lock = threading.RLock()
         self._step: Step | None = None
+        self._trainer: RecordedTrainer | None = None
         self._batches: tuple[int, Batches] | None = None
         self._noise = RunNoise(self._run.document, self._clip_norms, self._root, device_noise)
         self._round = len(self._folder.releases)
@@ -314,6 +316,23 @@ class TrainingRun:
     def normaliser(self, number: int | None = None) -> float:
         """Return the constant by which the sum of a round is divided, by default of the next round."""
         return self._normalisers[self._run.body_run(self._round if number is None else number).index]
+
+    def trained_with(self, name: str, clipping: str) -> None:
+        """State the library that computes and clips contributions in an integration of this package, and how; the record has it.
+
+        Raises `RunError` if the rounds before were clipped otherwise, as far as they are of the same phase as the next one.
+        """
+        trainer = self._trainer
+        if trainer is None or (trainer.name, trainer.clipping) != (name, clipping):
+            trainer = RecordedTrainer(name, metadata.version(name), clipping)
+        place = self._run.body_run(self._round).place
+        known = self._folder.recorded.trainers.get(place)
+        if known is not None and place != self._folder.recorded.unused_layout and not known.agrees(trainer):
+            raise RunError(
+                f"the rounds before were clipped by {known.name} ({known.clipping}), and these would be by {name} ({clipping}): "
+                "the record states one way for a phase, so go on as before"
+            )
+        self._trainer = trainer
 
     def batch(self, number: int) -> Batch:
         """Return the batch of round `number`, counted from 0; it is the same in every call.
@@ -477,7 +496,7 @@ class TrainingRun:
         if before is not None and folder.recorded.unused_layout != part.place:
             check_layout(layout, before)
         elif known is None and layout != before:
-            folder.begin(part.place, layout, self.normaliser(number))
+            folder.begin(part.place, layout, self.normaliser(number), self._trainer)
         nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
         key = self._root.derive("sums", number, seed.hex())
         # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A single process draws

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -503,6 +504,24 @@ def test_schedulers_of_the_noise_and_scaled_losses_are_refused(tmp_path: Path) -
                 scaler.step(optimizer)
             break
         assert run.released == 0
+
+
+def test_the_record_says_what_clipped_and_a_run_goes_on_in_the_same_way(tmp_path: Path) -> None:
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path / "run", records=RECORDS, clip_norm=0.7) as run:
+        trained(run, "functorch")
+    verdict = hold_record(tmp_path / "run" / "record.jsonl", certificate)
+    (clipped,) = [one for one in verdict.assumptions if "is clipped" in one.text]
+    assert clipped.held == "checked"
+    assert re.match(r"opacus [\d.]+ clips the gradient of each record \(functorch\)", clipped.how)
+    with started(tmp_path / "other") as run:
+        private, optimizer, batches = made(run, net())
+        for inputs, targets in batches:
+            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+            optimizer.step()
+            break
+        with pytest.raises(RunError, match=r"clipped by opacus \(hooks\), and these would be by opacus \(ew\)"):
+            made(run, net(), grad_sample_mode="ew")
 
 
 def others() -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """The record: its chain of hashes shows whether lines were changed, lost or moved."""
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 from snapshots import Snapshot
 
+from pyaccount.errors import RunError
 from pyaccount.training.key import NONCE_BYTES
-from pyaccount.training.record import Recorded
+from pyaccount.training.record import Recorded, RecordedTrainer
 from pyaccount.training.writing import RecordWriter
 
 #: The nonce of every release here.
@@ -33,6 +35,23 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [release.round for release in found.releases] == [0, 1, 2]
     assert found.releases[1].standard_deviations == (1.5,)
     assert found.whole == sum(map(len, lines))
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [{"name": "opacus", "version": "1.6"}, {"name": "a", "version": "b", "clipping": "c", "more": ""}, "opacus", 3],
+)
+def test_a_trainer_has_a_name_a_version_and_a_way_to_clip(tmp_path: Path, trainer: object) -> None:
+    for number, value in enumerate(({"name": "opacus", "version": "1.6", "clipping": "hooks"}, trainer)):
+        path = tmp_path / f"{number}.jsonl"
+        writer = RecordWriter(path)
+        writer.append("run", record=1, name="test")
+        with contextlib.suppress(RunError):  # what a writer appends it reads
+            writer.append("layout", body=0, arrays=[{"sum": ["float32", [4]]}], normaliser=8.0, trainer=value)
+        writer.close()
+    assert Recorded.read(tmp_path / "0.jsonl").trainers == {0: RecordedTrainer("opacus", "1.6", "hooks")}
+    with pytest.raises(RunError, match="line 2: trainer: its name, version and clipping are expected"):
+        Recorded.read(tmp_path / "1.jsonl")
 
 
 def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
