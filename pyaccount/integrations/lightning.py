@@ -22,6 +22,7 @@ from typing import Any
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.training import TrainingRun
+from pyaccount.training.rehearsal import Rehearsal
 
 try:
     import torch
@@ -204,6 +205,10 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
             raise RunError(
                 f"precision = {trainer.precision!r} scales losses and skips steps by what it sees in the gradients: use "
                 "'bf16-mixed' or '32-true'"
+            )
+        if trainer.fast_dev_run and not isinstance(self.run, Rehearsal):
+            raise RunError(
+                "fast_dev_run would release rounds of the run: give run_loader and PrivateRun a rehearsal, run.rehearse()"
             )
         if trainer.overfit_batches:
             raise RunError("overfit_batches repeats batches, and the run draws them: leave it out")

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.base import Attributed
     from pyaccount.training.drawing import NoiseSource
+    from pyaccount.training.rehearsal import Rehearsal
     from pyaccount.training.spending import Spending
 
 #: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
@@ -317,6 +318,19 @@ class TrainingRun:
         """Return the constant by which the sum of a round is divided, by default of the next round."""
         return self._normalisers[self._run.body_run(self._round if number is None else number).index]
 
+    def rehearse(self) -> Rehearsal:
+        """Return a run like this one that tries out a training: `with run.rehearse() as rehearsal: train(rehearsal)`.
+
+        It draws batches in the same way, from a key of its own, and makes the same checks. What it releases is noise alone, so
+        the trained model says nothing of the data; this run, its record and its ledger count nothing. Its folder is deleted when
+        it is closed. Losses that the training shows have no noise there either.
+
+        Raises `RunError` for a run of several processes.
+        """
+        from pyaccount.training.rehearsal import Rehearsal  # it is a run too
+
+        return Rehearsal(self)
+
     def trained_with(self, name: str, clipping: str) -> None:
         """State the library that computes and clips contributions in an integration of this package, and how; the record has it.
 
@@ -467,6 +481,7 @@ class TrainingRun:
         releases = (named(sums), *also_of(part.body, also))
         for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
             check_norm(arrays, norm, self._most[part.place])
+        releases = tuple(map(self._summed, releases))
         deviations = self._deviations(part, number)
         with self._lock:
             if self._spending is not None:
@@ -486,6 +501,10 @@ class TrainingRun:
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
         self._round = number + 1
         return means if isinstance(sums, Mapping) else means[ALONE], more
+
+    def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Return the sums to which noise is added: those that were given. A rehearsal replaces them."""
+        return arrays
 
     def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
         """Record a round with these sums, or check that it was recorded with exactly these, and return its noise."""

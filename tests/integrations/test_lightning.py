@@ -239,6 +239,15 @@ class OwnStep(Model):
         return self.example_loss(batch)
 
 
+def test_a_rehearsal_trains_without_a_release(tmp_path: Path) -> None:
+    with started(tmp_path / "run") as run:
+        for options in ({"fast_dev_run": True}, {}):
+            with run.rehearse() as rehearsal:
+                trainer(tmp_path, rehearsal, **options).fit(Model(), run_loader(rehearsal, data(), physical=4))
+                assert rehearsal.released == (1 if options else ROUNDS)
+        assert run.released == run.round == 0
+
+
 class Follows(Model):
     """Lowers its rate when a metric no longer falls."""
 
@@ -293,6 +302,8 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
             PrivateRun("training.cert.json")
         with pytest.raises(RunError, match="overfit_batches"):
             trainer(tmp_path, run, overfit_batches=2).fit(Model(), batches)
+        with pytest.raises(RunError, match="fast_dev_run would release rounds"):
+            trainer(tmp_path, run, fast_dev_run=True).fit(Model(), batches)
         for option in ("gradient_clip_val", "accumulate_grad_batches"):
             with pytest.raises(MisconfigurationException, match=option):
                 trainer(tmp_path, run, **{option: 2}).fit(Model(), batches)
