@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: The most blocks and people in a picture; tables have all of them.
 MOST_BARS = 12
+#: The length of a bar that is all of the budget, in per cent.
+WHOLE = 100.0
 UNITS = {"epsilon": "nats", "rho": "nats", "mu": "standard deviations", "gaussian_mu": "standard deviations"}
 SYMBOLS = {
     "epsilon": "ε",
@@ -115,7 +117,7 @@ def _picture(index: int, data_set: DataSetRecord) -> list[Block]:
     shown = [block for block in data_set.blocks if block.share > 0.0][-MOST_BARS:]
     if shown:
         bars = tuple((block.name, 100.0 * block.share, f"{up(100.0 * block.share, 3)} %") for block in shown)
-        groups.append(BarGroup("of the budget spent or set aside, by block (%)", bars))
+        groups.append(BarGroup("of the budget spent or set aside, by block (%)", bars, WHOLE))
     for label, field in (
         ("of the budget, by who entered fixed entries, on their fullest block (%)", "fixed_share"),
         ("of the budget of a filter, by who entered adaptive entries, on their fullest block (%)", "filter_share"),
@@ -123,7 +125,8 @@ def _picture(index: int, data_set: DataSetRecord) -> list[Block]:
         people = [(one.who, 100.0 * getattr(one, field)) for one in data_set.spenders if getattr(one, field) > 0.0]
         if people:
             people = sorted(people, key=lambda one: -one[1])[:MOST_BARS]
-            groups.append(BarGroup(label, tuple((who, part, f"about {part:.3g} %") for who, part in people)))
+            bars = tuple((who, part, f"about {part:.3g} %") for who, part in people)
+            groups.append(BarGroup(label, bars, WHOLE))
     if not groups:
         return []
     parts = "; ".join(f"{word}: {said}" for group in groups for word, _, said in group.bars)

@@ -76,11 +76,13 @@ class BarGroup:
 
     label: str
     bars: tuple[tuple[str, float, str], ...]
+    #: The length of a bar that stands for all there is; 0 if there is no such length.
+    whole: float = 0.0
 
     @property
     def axis(self) -> Axis:
-        """The axis of the bars. It begins at 0, so that lengths are proportional to values."""
-        return Axis(self.label, 0.0, max(value for _, value, _ in self.bars) / LONGEST)
+        """The axis of the bars. It begins at 0, so that lengths are proportional to values, and shows the whole."""
+        return Axis(self.label, 0.0, max(self.whole, *(value for _, value, _ in self.bars)) / LONGEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ledger_samples import Clock, data_set, gaussian, stated
 from pyaccount import Ledger
 from pyaccount.ledger.access import periods_between
 from pyaccount.pages.page import Figure
+from pyaccount.pages.svg import svg
 from pyaccount.schemas import SCHEMAS
 
 FILTERS = [
@@ -79,6 +80,18 @@ def test_every_number_of_the_page_is_explained(ledger: Ledger) -> None:
     assert html.count("<svg") >= 2
     assert "about 52 %" in html
     assert "analysts" in ledger.status().to_markdown()
+
+
+def test_a_bar_is_as_long_as_its_share_of_the_budget(ledger: Ledger) -> None:
+    status = ledger.status("customers")
+    page = status.page()
+    (figure,) = [block for section in page.sections for block in section.blocks if isinstance(block, Figure)]
+    drawn = svg(figure.plot, "picture")
+    left, right = (
+        float(re.search(rf'x="([\d.]+)" y="[\d.]+" text-anchor="middle">{tick}<', drawn)[1]) for tick in (0, 100)
+    )
+    width = float(re.search(r'class="bar" x="[\d.]+" y="[\d.]+" width="([\d.]+)"', drawn)[1])
+    assert width / (right - left) == pytest.approx(status.data_sets[0].blocks[0].share, abs=1e-3)
 
 
 def test_nothing_spent_has_no_picture(tmp_path: Path) -> None:
