@@ -228,7 +228,7 @@ def hand_over_certificate(
 
             click.echo(short.text(short.brief(data)), nl=False)
         elif answer == "screen" and asked.form is None:
-            from pyaccount.certificate.report.screen import screen_page
+            from pyaccount.cli.screen import screen_page
 
             print_page(screen_page(data, asked.output))
         elif form == "text":

@@ -347,8 +347,11 @@ def _claim(
         if math.isinf(at_delta.upper):
             refuse_infinite(document, bounds)
         at_delta = finite(at_delta)
-        width, ignored = profile_tolerance(bounds, tolerance), NEGLIGIBLE * privacy.delta
-        at_epsilon = at_its_upper_end(engine, bounds, at_delta, width, ignored)
+        width = profile_tolerance(bounds, tolerance)
+        if privacy.delta == 0.0:  # the largest loss answers, and nothing is composed
+            at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, width))
+        else:
+            at_epsilon = at_its_upper_end(engine, bounds, at_delta, width, NEGLIGIBLE * privacy.delta)
         return PinnedClaim("delta", at_delta, at_epsilon)
     at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
     delta = asked_at(bounds, at_epsilon.upper)

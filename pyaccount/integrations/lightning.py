@@ -22,7 +22,7 @@ from typing import Any
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.training import TrainingRun
-from pyaccount.training.rehearsal import Rehearsal
+from pyaccount.training.run import Rehearsal
 
 try:
     import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError, quoted
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.base import Attributed
     from pyaccount.training.drawing import NoiseSource
-    from pyaccount.training.rehearsal import Rehearsal
     from pyaccount.training.spending import Spending
 
 #: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
@@ -327,8 +329,6 @@ class TrainingRun:
 
         Raises `RunError` for a run of several processes.
         """
-        from pyaccount.training.rehearsal import Rehearsal  # it is a run too
-
         return Rehearsal(self)
 
     def trained_with(self, name: str, clipping: str) -> None:
@@ -595,3 +595,40 @@ class TrainingRun:
                     "theirs, so the run needs them. Repeat them with exactly the same sums, load the checkpoint of round "
                     f"{self.released}, or begin another run, whose guarantee adds to that of this one"
                 )
+
+
+class Rehearsal(TrainingRun):
+    """A run like another one, with a key of its own in a folder that is deleted when it is closed.
+
+    Sums are checked as in the run, and then zeros take their place. So nothing of the data gets out, whatever data it is given.
+    """
+
+    def __init__(self, run: TrainingRun) -> None:
+        """Begin a rehearsal of a run. Raises `RunError` for one of several processes: rehearse with one."""
+        if run.world > 1:
+            raise RunError(
+                f"the run has {run.world} ranks, and a rehearsal has one: open the run with world=1 to rehearse it"
+            )
+        self._temporary = tempfile.TemporaryDirectory(prefix="rehearsal-")
+        folder = Path(self._temporary.name)
+        (normaliser, *more) = {*run._normalisers}
+        super().__init__(
+            run._run.document if run.certificate is None else run.certificate,
+            folder,
+            records=run.records,
+            clip_norm=run.clip_norm,
+            also_clip_norms=run.also_clip_norms,
+            normaliser=None if more else normaliser,
+            attribution=run._attribution,
+            mark=folder / "mark",
+            uncertified=run.certificate is None,
+        )
+
+    def close(self) -> None:
+        """Close the rehearsal, and delete its folder."""
+        super().close()
+        self._temporary.cleanup()
+
+    def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Return zeros of the same shapes and types."""
+        return {name: np.zeros_like(array) for name, array in arrays.items()}

@@ -112,16 +112,22 @@ def test_a_composed_guarantee_stands_without_what_is_beside_it(
     part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     whole = pyaccount.certify(GROUP)
-    ask_all, curves = Engine.ask_all, Engine.curves
+    curves, called = Engine.curves, 0
 
     def up(*_: Any, **__: Any) -> Any:
         raise LimitError(TIME_IS_UP)
 
+    def up_after(calls: int, engine: Engine, *asked: Any) -> Any:
+        """The first curves are those of the certified point, the next ones the profile, and then the curve."""
+        nonlocal called
+        called += 1
+        return curves(engine, *asked) if called <= calls else up()
+
     with monkeypatch.context() as limited:
         if part == "profile":
-            limited.setattr(Engine, "ask_all", lambda self, items: ask_all(self, items) if len(items) == 1 else up())
+            limited.setattr(Engine, "curves", lambda self, *asked: up_after(1, self, *asked))
         elif part == "curve":
-            limited.setattr(Engine, "curves", up)
+            limited.setattr(Engine, "curves", lambda self, *asked: up_after(2, self, *asked))
         else:
             limited.setattr("pyaccount.execute.composed.group_lemma", up)
         certificate = pyaccount.certify(GROUP)

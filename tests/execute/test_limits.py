@@ -33,12 +33,19 @@ class Questions:
     def __init__(self, calls: int) -> None:
         self.left, self.answered = calls, 0
 
-    def __call__(self, items: list[Any], **options: Any) -> Any:
+    def answer_all(self, items: list[Any], **options: Any) -> Any:
+        self._count()
+        self.answered += len(items)
+        return _core.answer_all(items, **options)
+
+    def curve_all(self, items: list[Any], **options: Any) -> Any:
+        self._count()
+        return _core.curve_all(items, **options)
+
+    def _count(self) -> None:
         if self.left == 0:
             raise pyaccount.LimitError(TIME_IS_UP)
         self.left -= 1
-        self.answered += len(items)
-        return _core.answer_all(items, **options)
 
 
 @pytest.fixture
@@ -49,7 +56,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Questions]:
         core = Questions(calls)
 
         class Core:
-            Profile, answer_all, curve_all = _core.RoundProfile, staticmethod(core), staticmethod(_core.curve_all)
+            Profile, answer_all, curve_all = _core.RoundProfile, core.answer_all, core.curve_all
 
         monkeypatch.setattr(engine_module, "_core", Core)
         return core

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.mechanisms.base import MechanismKind
+from pyaccount.document.words import Assumed
 from pyaccount.errors import Problem
 from pyaccount.plan import mechanisms
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
@@ -42,7 +43,7 @@ class CoinTheorem(MechanismPlan[Coin]):
             "a biased coin",
             "two outcomes; attained",
             f"({p}, 1 − {p}) against (1 − {p}, {p})",
-            ("The coin is biased as stated.",),
+            (Assumed("The coin is biased as stated.", "The coin is biased as stated."),),
         )
 
     def own_refusals(self, mechanism: Coin) -> list[Problem]:

@@ -13,7 +13,7 @@ from snapshots import Run, Snapshot
 
 import pyaccount
 from pyaccount.certificate.reading import read_certificate
-from pyaccount.certificate.report.screen import screen_page
+from pyaccount.cli.screen import screen_page
 from pyaccount.pages.terminal import terminal
 from pyaccount.records.certificate import CertificateModel
 
