@@ -7,7 +7,7 @@ unexport MAKEFLAGS MFLAGS
 # Tests start hundreds of Pythons: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test frameworks test-frameworks build check rust-check python-test bench table schemas reference site clean
+.PHONY: demo test test-frameworks build check rust-check python-test bench table schemas reference site clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -23,9 +23,7 @@ test:
 # kept outside of the checkout by the hash of its lock.
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
 
-frameworks: $(FRAMEWORKS)/installed
-
-test-frameworks: build frameworks
+test-frameworks: build $(FRAMEWORKS)/installed
 	PIP_QUIET=1 VIRTUAL_ENV=$(FRAMEWORKS) $(BIN)/maturin develop --release --locked --quiet
 	PYACCOUNT_FRAMEWORKS=1 $(FRAMEWORKS)/bin/python -m pytest -n auto --dist worksteal \
 		tests/adapters tests/auditing tests/data tests/integrations tests/training
