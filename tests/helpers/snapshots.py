@@ -113,6 +113,7 @@ class Snapshot:
             (re.compile(r"<(tmp|root)>[^\s'\"]*…"), r"<\1>…"),  # a long value is shortened
             (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
             (re.compile(r"\b(?=\d*[a-f])(?=[a-f]*\d)([0-9a-f]{12}|[0-9a-f]{64})\b"), "<hash>"),
+            (re.compile(r"(?<=the run )\d{12}\b"), "<hash>"),  # one without letters
             (re.compile(r"\b[0-9a-f]{8,63}…"), "<hash>"),
             (re.compile(r"postgresql://\S+host=[\w%/.-]+"), "<server>"),
         )
