@@ -176,6 +176,8 @@ class _Released:
     max_grad_norm: float
     names: Mapping[int, str]
     handed: HandedOut
+    #: How Opacus computes the gradients of single records.
+    mode: str
     #: How many records were clipped for the sums of this round.
     clipped = 0
 
@@ -216,6 +218,7 @@ class _Released:
             total = getattr(parameter, "summed_grad", None)
             tensor = torch.zeros_like(parameter) if total is None else total.view_as(parameter)
             sums[self.names[id(parameter)]] = tensor.detach().float().cpu().numpy()
+        run.trained_with("opacus", self.mode)
         with run.step() as step:
             means = step.release(sums)
         assert isinstance(means, dict)
@@ -349,9 +352,8 @@ class PrivacyEngine:
         # The module gets its hooks last: after an error above it is as it was.
         kind = GhostRunOptimizer if grad_sample_mode == GHOST else RunOptimizer
         stepped = self._optimizer(optimizer, inner, kind, loss_reduction)
-        stepped.handed = loader.batch_sampler
+        stepped.handed, stepped.mode = loader.batch_sampler, grad_sample_mode
         private: Any = self._model(module, batch_first, loss_reduction, grad_sample_mode)
-        self.run.trained_with("opacus", grad_sample_mode)
         if grad_sample_mode == GHOST:
             private.optimizer = stepped
             return private, stepped, TriedLoss(private, stepped, criterion, loss_reduction), loader

@@ -73,8 +73,7 @@ _WHO = "it says whom the guarantee is about; the run refuses data of another siz
 _CLIPPING = "the run sees sums, not contributions: clip each to the run's clip norm before it is added"
 
 _CLIPPED = (
-    "{trainer} clips the gradient of each record ({clipping}), driven by pyaccount; that the loss of a record depends on no "
-    "other record is yours"
+    "clipped in the integration of {trainer} ({clipping}); that what is clipped depends on no other record is yours"
 )
 
 _SECRET = "keep the batches, their sizes, the unnoised sums and the key away from logs and releases"

@@ -332,7 +332,7 @@ class TrainingRun:
         return Rehearsal(self)
 
     def trained_with(self, name: str, clipping: str) -> None:
-        """State the library that computes and clips contributions in an integration of this package, and how; the record has it.
+        """State how the contributions of the next release were clipped: in the integration of which library. The record has it.
 
         Raises `RunError` if the rounds before were clipped otherwise, as far as they are of the same phase as the next one.
         """
@@ -499,7 +499,7 @@ class TrainingRun:
             for what, arrays in zip(names, noised[1:], strict=True)
         }
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
-        self._round = number + 1
+        self._round, self._trainer = number + 1, None
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -511,7 +511,12 @@ class TrainingRun:
         folder, repeated = self._folder, number < self.released
         layout = layout_of(releases)
         known = folder.known(number)
-        before = folder.recorded.layouts.get(part.place)
+        before, trainer = folder.recorded.layouts.get(part.place), folder.recorded.trainers.get(part.place)
+        if trainer is not None and self._trainer is None and folder.recorded.unused_layout != part.place:
+            raise RunError(
+                f"the rounds before were clipped in the integration of {trainer.name}, and round {number} is released without it: "
+                "the record states one way for a phase, so go on as before"
+            )
         if before is not None and folder.recorded.unused_layout != part.place:
             check_layout(layout, before)
         elif known is None and layout != before:

@@ -513,15 +513,26 @@ def test_the_record_says_what_clipped_and_a_run_goes_on_in_the_same_way(tmp_path
     verdict = hold_record(tmp_path / "run" / "record.jsonl", certificate)
     (clipped,) = [one for one in verdict.assumptions if "is clipped" in one.text]
     assert clipped.held == "checked"
-    assert re.match(r"opacus [\d.]+ clips the gradient of each record \(functorch\)", clipped.how)
+    assert re.match(r"clipped in the integration of opacus [\d.]+ \(functorch\)", clipped.how)
     with started(tmp_path / "other") as run:
         private, optimizer, batches = made(run, net())
         for inputs, targets in batches:
             torch.nn.functional.cross_entropy(private(inputs), targets).backward()
             optimizer.step()
             break
-        with pytest.raises(RunError, match=r"clipped by opacus \(hooks\), and these would be by opacus \(ew\)"):
-            made(run, net(), grad_sample_mode="ew")
+        sums = {name: one.detach().numpy() * 0.0 for name, one in net().named_parameters()}
+        with (
+            run.step() as step,
+            pytest.raises(RunError, match="in the integration of opacus, and round 1 is released without it"),
+        ):
+            step.release(sums)
+        private, optimizer, batches = made(run, net(), grad_sample_mode="ew")
+        for inputs, targets in batches:
+            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+            with pytest.raises(RunError, match=r"clipped by opacus \(hooks\), and these would be by opacus \(ew\)"):
+                optimizer.step()
+            break
+        assert run.released == 1
 
 
 def others() -> dict[str, Any]:
