@@ -514,8 +514,8 @@ class TrainingRun:
         before, trainer = folder.recorded.layouts.get(part.place), folder.recorded.trainers.get(part.place)
         if trainer is not None and self._trainer is None and folder.recorded.unused_layout != part.place:
             raise RunError(
-                f"the rounds before were clipped in the integration of {trainer.name}, and round {number} is released without it: "
-                "the record states one way for a phase, so go on as before"
+                f"the rounds before were clipped in the integration of {trainer.name}, and round {number} is released without "
+                "it: the record states one way for a phase, so go on as before"
             )
         if before is not None and folder.recorded.unused_layout != part.place:
             check_layout(layout, before)

@@ -522,8 +522,8 @@ def test_the_record_says_what_clipped_and_a_run_goes_on_in_the_same_way(tmp_path
             break
         sums = {name: one.detach().numpy() * 0.0 for name, one in net().named_parameters()}
         with (
-            run.step() as step,
             pytest.raises(RunError, match="in the integration of opacus, and round 1 is released without it"),
+            run.step() as step,
         ):
             step.release(sums)
         private, optimizer, batches = made(run, net(), grad_sample_mode="ew")
