@@ -41,8 +41,8 @@ except ModuleNotFoundError as error:
 ARRAYS, CONFIG = "arrays", "config"
 #: How long is waited for all clients, and how long until it is looked again, in seconds.
 PATIENCE, LOOKING = 600.0, 1.0
-#: The entry of a checkpoint that is no array of the model: the state of the run, as JSON.
-STATE = "pyaccount_run"
+#: The entries of a checkpoint that are no arrays of the model: the state of the run, and the node ids of its clients, as JSON.
+STATE, NODES = "pyaccount_run", "pyaccount_clients"
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -289,7 +289,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
 def _write(path: Path, arrays: Arrays, state: dict[str, Any], clients: list[int]) -> None:
     stream, saved = io.BytesIO(), dict[str, Any]()
     saved |= {f"model/{name}": array for name, array in arrays.items()}
-    saved[STATE] = np.array(json.dumps({"run": state, "clients": clients}))
+    saved[STATE], saved[NODES] = np.array(json.dumps(state)), np.array(json.dumps(clients))
     np.savez(stream, **saved)
     write_atomically(path, stream.getvalue())
 
@@ -297,8 +297,8 @@ def _write(path: Path, arrays: Arrays, state: dict[str, Any], clients: list[int]
 def _read(path: Path) -> tuple[ArrayRecord, Any, list[int]]:
     try:
         with np.load(path, allow_pickle=False) as saved:
-            kept = json.loads(str(saved[STATE]))
-            arrays = {name.removeprefix("model/"): saved[name] for name in saved.files if name != STATE}
+            state, clients = (json.loads(str(saved[name])) for name in (STATE, NODES))
+            arrays = {name.removeprefix("model/"): saved[name] for name in saved.files if name not in (STATE, NODES)}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{path}: this is not a checkpoint of PrivateFedAvg: {error}") from error
-    return ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()}), kept["run"], kept["clients"]
+    return ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()}), state, clients
