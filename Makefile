@@ -20,13 +20,14 @@ test:
 	@echo "Training with PyTorch, JAX and the trainers of others is tested by make test-frameworks."
 
 # With PyTorch, Opacus, transformers, TRL, Lightning, Flower and JAX: what `make test` skips. Their environment takes 7 GB, and is
-# kept outside of the checkout by the hash of its lock.
+# kept outside of the checkout by the hash of its lock. JAX warns of every fork of a process that has imported it; what tests fork
+# does not use it.
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
 
 test-frameworks: build $(FRAMEWORKS)/installed
 	PIP_QUIET=1 VIRTUAL_ENV=$(FRAMEWORKS) $(BIN)/maturin develop --release --locked --quiet
 	PYACCOUNT_FRAMEWORKS=1 $(FRAMEWORKS)/bin/python -m pytest -n auto --dist worksteal \
-		tests/adapters tests/auditing tests/data tests/integrations tests/training
+		-W "ignore:os.fork() was called:RuntimeWarning" tests/adapters tests/auditing tests/data tests/integrations tests/training
 
 $(FRAMEWORKS)/installed:
 	$(PYTHON) -m venv $(FRAMEWORKS)
