@@ -86,7 +86,7 @@ def phases(rng: Random, folder: Path, n: int) -> Mapping:
 
 
 def allocation(rng: Random, folder: Path, n: int) -> Mapping:
-    """Return a random allocation with more than one participation; with only one no samples are drawn."""
+    """Return a random allocation with more than one participation; with only one no samples are drawn, unless it is replaced."""
     rounds = max(n, 3)
     sampler = {
         "kind": "random-allocation",
@@ -157,8 +157,8 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     rng = np.random.default_rng([seed, *kind.encode()])
     n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
-    if kind in ("b-min-sep, powers", "b-min-sep, blocks", "random-allocation") and adjacency == "replace-one":
-        # Powers of a ratio of two mixtures cannot be sampled, and there is no bound for two allocations.
+    if kind in ("b-min-sep, powers", "b-min-sep, blocks") and adjacency == "replace-one":
+        # Powers of a ratio of two mixtures cannot be sampled.
         adjacency = "zero-out"
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
@@ -171,6 +171,8 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     wide = np.random.default_rng([seed, 23, *kind.encode()])
     if wide.random() < WIDE:
         accounting["tolerance"] = float(wide.choice([0.1, 0.3, 0.5]))
+    if kind == "random-allocation" and adjacency == "replace-one" and wide.random() < 0.5:
+        made["sampler"]["participations"] = 1
     document["accounting"] = accounting
     truth = Truth(document, folder)
     found = target(rng, truth)

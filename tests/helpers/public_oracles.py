@@ -31,6 +31,7 @@ __all__ = [
     "math",
     "moments_epsilon",
     "once",
+    "replaced_allocation_delta",
     "sampled_attack",
     "sampled_delta",
     "sampled_epsilon",
@@ -94,6 +95,16 @@ def allocation_delta(rounds: int, sigma: float, epsilon: float) -> float:
     """Return δ at ε of a record in one of `rounds` rounds, by quadrature of sums of log-normal numbers."""
     squares = [sigma**-2] * rounds
     return max(quadrature(squares, epsilon, reverse=reverse) for reverse in (False, True))
+
+
+def replaced_allocation_delta(sigma: float, epsilon: float) -> float:
+    """Return δ at ε of a record in one of two rounds that is replaced by its opposite, by quadrature over both rounds."""
+    z = np.linspace(-9.0, 9.0, 1201)
+    weights = np.exp(-0.5 * z * z)
+    weights /= weights.sum()
+    up, down = np.exp(z / sigma), np.exp(-z / sigma)
+    gains = np.add.outer(up, up) - math.exp(epsilon) * np.add.outer(down, down)
+    return float(weights @ np.maximum(gains, 0.0) @ weights) * 0.5 * math.exp(-0.5 / sigma**2)
 
 
 def moments_epsilon(p: float, sigma: float, rounds: int, delta: float) -> float:

@@ -88,6 +88,77 @@ def test_subsets_of_few_rounds(rounds: int, taken: int) -> None:
                 assert row.delta - row.delta_lower <= 0.01 * row.delta
 
 
+@pytest.mark.nightly(but=["3-1", "3-2"])
+@pytest.mark.parametrize(("rounds", "taken"), [(3, 1), (3, 2), (4, 2)])
+def test_a_replaced_record_in_few_rounds(rounds: int, taken: int) -> None:
+    """The pair of both mixtures: what one record shows at y the other one shows at −y."""
+    ratio, weights = ratios(rounds, taken, 1.2)
+    opposite = np.flip(ratio)
+    epsilons = [0.0, 0.4, 1.5]
+    raw = document(
+        privacy={"adjacency": "replace-one"},
+        training={"iterations": rounds},
+        accounting={"profile": epsilons, "tolerance": 0.05, "seed": 20261130},
+    )
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": rounds, "participations": taken}
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.kind != "deterministic"
+    assert data.reductions[0].tight
+    (rows,) = {tuple(side.profile) for side in (data.directions.remove, data.directions.add)}
+    for row in rows:
+        exact = float((weights * np.maximum(ratio - math.exp(row.epsilon) * opposite, 0)).sum())
+        assert row.delta_lower * 0.998 <= exact <= row.delta * 1.002
+        assert row.delta <= 1.2 * exact
+    assert not inconsistencies(data)
+
+
+def test_a_replaced_record_without_samples() -> None:
+    """Two steps of a record that is set to zero: a bound, for what samples cannot answer."""
+    raw = document(privacy={"adjacency": "replace-one"}, accounting={"method": "pld"}, training={"iterations": 3})
+    raw["sampler"]["iterations_per_allocation"] = 3
+    ratio, weights = ratios(3, 1, 1.2)
+    data = pyaccount.certify(raw).data
+    epsilon, below = data.guarantee.epsilon, data.guarantee.epsilon_lower
+    assert data.guarantee.kind == "deterministic"
+    assert not data.reductions[0].tight
+    assert below is not None
+    assert below < epsilon
+    exact = float((weights * np.maximum(ratio - math.exp(epsilon) * np.flip(ratio), 0)).sum())
+    assert 1e-7 < exact <= 1.002e-5
+    raw["privacy"]["epsilon"], raw["training"]["iterations"] = 9.0, "solve"
+    found = pyaccount.certify(raw | {"accounting": {}}).iterations
+    assert found is not None
+    assert found >= 3
+
+
+def test_a_replaced_record_in_every_round() -> None:
+    raw = document(privacy={"adjacency": "replace-one"}, training={"iterations": 3})
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": 3, "participations": 3}
+    truth = float(oracle.gaussian_epsilon(2 * math.sqrt(3) / 1.2, 1e-5))
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.kind == "deterministic"
+    assert data.guarantee.epsilon_lower is not None
+    assert data.guarantee.epsilon_lower <= truth <= data.guarantee.epsilon <= truth * 1.001
+
+
+@pytest.mark.parametrize(
+    ("changes", "sampled"),
+    [
+        ({}, False),
+        ({"accounting": {"tolerance": 0.01}}, True),
+        ({"accounting": {"tolerance": 0.01, "method": "pld"}}, False),
+        ({"accounting": {"tolerance": 0.01}, "sampler": {"participations": 1}}, False),
+        ({"accounting": {"tolerance": 0.01}, "privacy": {"epsilon": 9}, "training": {"iterations": "solve"}}, False),
+    ],
+    ids=["narrow", "wide", "asked for", "exact", "a blank that samples cannot fill"],
+)  # fmt: skip
+def test_several_participations_are_sampled_where_blocks_are_too_wide(
+    changes: dict[str, Any], *, sampled: bool
+) -> None:
+    raw = document(sampler={"participations": 2})
+    assert pyaccount.compile(changed(raw, {}, changes)).sampled is sampled
+
+
 def test_allocations_compose_with_phases() -> None:
     """An allocation of one round is a Gaussian mechanism, and so is the other phase."""
     raw = {key: value for key, value in document().items() if key not in ("training", "sampler", "noise")}
@@ -177,8 +248,6 @@ def test_a_tiny_delta() -> None:
         {"training": {"participation_rate": 0.1}},
         {"training": {"dataset_size": 60, "expected_batch_size": 12}},
         {"matrix": {"kind": "banded-square-root", "bands": 2}},
-        {"privacy": {"adjacency": "replace-one"}},
-        {"privacy": {"group_size": 2}},
         {"accounting": {"method": "monte-carlo"}},
         {"privacy": {"epsilon": 1.0, "group_size": "solve"}},
         {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},

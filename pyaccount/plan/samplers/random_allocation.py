@@ -1,7 +1,14 @@
 """Random allocation: of every t consecutive rounds a record takes part in k, chosen at random.
 
 Allocations compose, without samples. For 1 < k < t the rounds of an allocation are split into k blocks that compose;
-the bound treats the blocks as known. If samples are requested, the pair of an allocation itself is sampled.
+the bound treats the blocks as known. If samples are requested, or if a document of one run states a tolerance that samples
+meet, the pair of an allocation itself is sampled.
+
+**A record that is replaced.** Both records take part in k of the t rounds, each with the same law, and the rounds of one say
+nothing about those of the other; what is compared are two mixtures, over the rounds of the one and over those of the other.
+Lemma D.1 of Dong & Ganesh 2026 (arXiv:2602.09338) allows any two laws and rows that are chosen adaptively: the mixture of
+N(x, σ²I) against that of N(−x, σ²I) dominates, in both directions, and gradients +1 and −1 attain it. Its likelihood ratio is
+no sum of independent numbers, so it is sampled. If a record is in every round (k = t), a round is N(1, σ²) against N(−1, σ²).
 """
 
 from __future__ import annotations
@@ -19,9 +26,11 @@ from pyaccount.plan.common import (
     SECRET,
     basic_assumptions,
     group_refusals,
+    moves,
     number,
     value_or_symbol,
 )
+from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
@@ -41,6 +50,7 @@ ONE_OF_MANY = (
     f"{RATIO}"
 )
 PAIR = "Choquette-Choo et al. 2025 (arXiv:2410.06266) and Feldman & Shenfeld 2025 (arXiv:2502.08202); attained by gradients 1"
+MIRRORED = "Dong & Ganesh 2026 (arXiv:2602.09338), Lemma D.1, for both mixtures; attained by gradients +1 and −1"
 BLOCKS = (
     "Feldman & Shenfeld 2025 (arXiv:2502.08202): the t rounds are split into k blocks at random and one round is taken from "
     "each, which is the uniform law, so that by joint convexity the composition of the blocks dominates"
@@ -48,11 +58,11 @@ BLOCKS = (
 
 GIVEN_UP = "Which rounds are a block counts as known; the sampler keeps it secret."
 #: The hint of a plan if samples would give a tighter bound.
-SAMPLES = (
-    "With accounting.method: monte-carlo the pair of whole allocations is sampled, which is tighter, in about a minute."
-)
+SAMPLES = "With accounting.tolerance: 0.01 the pair of whole allocations is sampled, which is tighter, in some seconds."
 #: Nanoseconds that a sample takes on one core for each round, and for each participation in each round.
 ROUND_COST, TAKEN_COST = 12.0, 0.4
+#: With less noise blocks are as good as samples, whose rounding grows.
+LEAST_NOISE = 0.2
 LOWER_END = (
     "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's "
     "outputs y is seen in which narrow cell Σ e^(y/σ²) lies, or Σ y, whichever is better at an ε (with hardly any noise, "
@@ -90,10 +100,27 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
     states_probability: ClassVar[bool] = False
 
     def theorem(self) -> Theorem:
-        """Return the composition, for any k; or the sampled pair if samples are requested."""
-        if self.asked.accounting.method == "monte-carlo":
+        """Return the composition, for any k; or the sampled pair if samples are requested, or needed."""
+        if self.asked.accounting.method == "monte-carlo" or self.mirrored() or self._too_wide():
             return SampledAllocations(self.asked, self.node, self)
         return self
+
+    def _too_wide(self) -> bool:
+        """Whether the document states a tolerance that samples meet and blocks do not, and asks what samples can answer."""
+        accounting, blank = self.asked.accounting, self.asked.blank
+        return (
+            accounting.method == "auto"
+            and (accounting.tolerance or 0.0) >= SAMPLED_TOLERANCE
+            and 1 < self.sampler.participations < self.sampler.iterations_per_allocation
+            and not self.node.path
+            and (self.node.noise.multiplier == "solve" or number(self.node.noise.multiplier) >= LEAST_NOISE)
+            and (blank is None or blank[-1] in ("multiplier", "epsilon", "delta"))
+            and self.asked.privacy.risk is None
+        )
+
+    def mirrored(self) -> bool:
+        """Whether a record is replaced, and its rounds are secret."""
+        return moves(self.asked) == 2 and self.sampler.participations < self.sampler.iterations_per_allocation
 
     def words(self) -> Reduction:
         """Return the theorem: (1/T) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of its k blocks."""
@@ -111,7 +138,9 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             if exact
             else "composition of allocations to blocks of rounds",
             source=ONE_OF_MANY if exact else BLOCKS,
-            pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
+            pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}"
+            if moves(self.asked) == 1
+            else f"N(1, {sigma}²) against N(−1, {sigma}²)",
             rounds=_composed(self.node, t, k),
             tight=exact,
             remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
@@ -129,7 +158,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
         count = self.node.count * number(self.node.training.iterations) // t
         if k == t:
             # A record is in every round.
-            part = GaussianProfile(1.0, sigma)
+            part = GaussianProfile(float(moves(self.asked)), sigma)
             return tight(part, part, count * t)
         square = 1.0 / (sigma * sigma)
         sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
@@ -147,14 +176,6 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
     def refusals(self) -> list[Problem]:
         """Refuse what these pairs do not cover."""
         problems = group_refusals(self)
-        if self.asked.privacy.adjacency == "replace-one":
-            message = (
-                "no bound is implemented for a record that is replaced by another, because both are allocated and their rounds "
-                "differ; (ε, δ) under add-remove implies (2ε, (1 + e^ε)·δ) under replace-one, since to replace a record is to "
-                "remove it and to add another"
-            )
-            path = ("privacy", "adjacency")
-            problems.append(self.asked.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
         batch = self.node.at("training", "expected_batch_size")
         if self.asked.blank == batch:
             message = (
@@ -179,18 +200,21 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
 class SampledAllocations(InPlace[RandomAllocation]):
     """The pair of whole allocations, which is sampled."""
 
+    inner: RandomAllocationPlan
     sampled: ClassVar[bool] = True
 
     def words(self) -> Reduction:
-        """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
+        """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I), or its mirror image."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
         sigma = value_or_symbol(self.node.noise.multiplier, "σ")
+        mirrored = self.inner.mirrored()
+        other = f"Σ_x w_x N(−x, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
         return Reduction(
             path=self.node.path,
             subject=f"random allocation of {k} of {t} rounds",
-            theorem="dominating pair of an allocation: a mixture over the choices of its rounds",
-            source=PAIR,
-            pair=f"Σ_x w_x N(x, {sigma}²I) against N(0, {sigma}²I); x = {k} of {t} rounds, all choices equally likely",
+            theorem=f"dominating pair of an allocation: {'mixtures' if mirrored else 'a mixture'} over the choices of its rounds",
+            source=MIRRORED if mirrored else PAIR,
+            pair=f"Σ_x w_x N(x, {sigma}²I) against {other}; x = {k} of {t} rounds, all choices equally likely",
             rounds=_composed(self.node, t, 1),
             tight=True,
             remark=None,
@@ -205,15 +229,25 @@ class SampledAllocations(InPlace[RandomAllocation]):
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
         directions, cost = sampled_directions(self.asked.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
         allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
-        count = number(self.node.training.iterations) // t
+        run = together([(allocated, number(self.node.training.iterations) // t)])
+        if self.inner.mirrored():
+            return run
         blocks = self.inner.on(replace(self.node, count=1)).bounds()
-        return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
+        return replace(run, composed={side: blocks[side].upper for side in directions})
 
     def refusals(self) -> list[Problem]:
         """Refuse what the pair of an allocation does not cover, or what needs no samples."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
         problems = self.inner.refusals()
-        if k in (1, t):
+        if self.inner.mirrored():
+            if self.asked.accounting.method == "pld":
+                message = (
+                    "the pair of a replaced record under random allocation has no privacy loss distribution that is implemented, "
+                    "so it is sampled"
+                )
+                path = ("accounting", "method")
+                problems.append(self.asked.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
+        elif k in (1, t):
             message = (
                 f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the "
                 "bound tighter"

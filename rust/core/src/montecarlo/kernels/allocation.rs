@@ -268,11 +268,12 @@ impl AllocationKernel {
     }
 
     /// Returns the log densities of eight samples whose rows are in `scratch`; the proposal's is that of plain
-    /// sampling.
+    /// sampling. The mirror image has the means −Cx.
     #[inline(always)]
-    pub(in crate::montecarlo) fn ratios<V: Vector>(&self, scratch: &mut AllocationScratch) -> Ratios {
+    pub(in crate::montecarlo) fn ratios<V: Vector>(&self, mirrored: bool, scratch: &mut AllocationScratch) -> Ratios {
         let mixture = self.log_density::<V>(1.0, scratch);
-        Ratios { mixture, mirrored: splat(0.0), proposal: mixture }
+        let mirrored = if mirrored { self.log_density::<V>(-1.0, scratch) } else { splat(0.0) };
+        Ratios { mixture, mirrored, proposal: mixture }
     }
 }
 
@@ -285,10 +286,6 @@ impl Family for AllocationKernel {
 
     fn outcome_length(&self) -> usize {
         self.rounds
-    }
-
-    fn of_presence(&self) -> bool {
-        true
     }
 
     /// See the head of this file. Infinite where exponents leave the range of the exponential.
@@ -366,7 +363,7 @@ impl Kernel for AllocationKernel {
     ) -> Ratios {
         let mean_scale = proposal.mean_scale;
         self.draw::<V>(mean_scale, stream, scratch);
-        let own = self.ratios::<V>(scratch);
+        let own = self.ratios::<V>(purpose.direction == Direction::Replace, scratch);
         let plain = mean_scale.to_bits() == 1.0f64.to_bits();
         if mean_scale == 0.0 {
             Ratios { proposal: splat(0.0), ..own }
@@ -395,7 +392,11 @@ impl Kernel for AllocationKernel {
         self.draw::<V>(mean_scale, stream, scratch);
         let own = V::load(&self.log_density::<V>(1.0, scratch));
         let zero = V::splat(0.0);
-        let (loss, numerator) = if direction == Direction::Add { (zero.sub(own), zero) } else { (own, own) };
+        let (loss, numerator) = match direction {
+            Direction::Remove => (own, own),
+            Direction::Add => (zero.sub(own), zero),
+            Direction::Replace => (own.sub(V::load(&self.log_density::<V>(-1.0, scratch))), own),
+        };
         out.add_loss(loss);
         if out.worthless() {
             return;
@@ -416,7 +417,7 @@ impl Kernel for AllocationKernel {
                 row[lane] = *value;
             }
         }
-        self.ratios::<V>(&mut scratch)
+        self.ratios::<V>(true, &mut scratch)
     }
 
     #[inline(always)]
@@ -433,7 +434,7 @@ impl Kernel for AllocationKernel {
                 scratch.rows[round][lane] = count.mul_add(self.unit, scratch.rows[round][lane]);
             }
         }
-        self.ratios::<V>(scratch)
+        self.ratios::<V>(false, scratch)
     }
 }
 
@@ -465,11 +466,14 @@ mod tests {
             for scale in [0.5, 3.0, 12.0] {
                 let outcomes: Vec<Vec<f64>> =
                     (0..8).map(|_| (0..rounds).map(|_| scale * (draw() - 0.4)).collect()).collect();
-                let found = kernel.given::<Portable>(Direction::Remove, &outcomes, &[]).mixture;
+                let found = kernel.given::<Portable>(Direction::Replace, &outcomes, &[]);
                 for (lane, outcome) in outcomes.iter().enumerate() {
-                    let exact = enumerated(rounds, taken, unit, outcome);
-                    let error = kernel.rounding_at(1.0, 2.0) + 1e-14 * (1.0 + exact.abs());
-                    assert!((found[lane] - exact).abs() <= error, "{rounds} {taken} {unit}: {} {exact}", found[lane]);
+                    let opposite: Vec<f64> = outcome.iter().map(|y| -y).collect();
+                    for (found, outcome) in [(found.mixture[lane], outcome), (found.mirrored[lane], &opposite)] {
+                        let exact = enumerated(rounds, taken, unit, outcome);
+                        let error = kernel.rounding_at(1.0, 2.0) + 1e-14 * (1.0 + exact.abs());
+                        assert!((found - exact).abs() <= error, "{rounds} {taken} {unit}: {found} {exact}");
+                    }
                 }
             }
         }
