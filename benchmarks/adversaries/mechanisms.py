@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product as every
 
 from adversaries.cells import discrete_gaussian, discrete_laplace, gaussian, laplace
 from adversaries.component import Component, Impossible, Setting, attained, mechanism
@@ -20,7 +21,7 @@ def normal(at: Setting) -> Component:
 
 
 def mixture(at: Setting) -> Component:
-    if at.replaced or at.group > 1:
+    if at.replaced:
         raise Impossible
     count = at.rng.randint(1, 4)
     sizes = sorted({at.rng.choice([0.0, 1.0, 2.0, at.number(0.1, 4.0)]) for _ in range(count)})
@@ -31,8 +32,17 @@ def mixture(at: Setting) -> Component:
         raise Impossible
     sigma = at.number(0.4, 5.0)
     body = mechanism("mixture-of-gaussians", sigma=sigma, sensitivities=sizes, probabilities=tenths)
-    law = gaussian({(size,): weight for size, weight in zip(sizes, tenths, strict=True)}, {(0.0,): 1.0}, sigma)
-    return attained(body, law)
+    one = dict(zip(sizes, tenths, strict=True))
+    if at.group == 1:
+        return attained(body, gaussian({(size,): weight for size, weight in one.items()}, {(0.0,): 1.0}, sigma))
+    # Each record of a group contributes a random amount of its own.
+    moves = {0.0: 1.0}
+    for _ in range(at.group):
+        more: dict[float, float] = {}
+        for (move, weight), (size, share) in every(moves.items(), one.items()):
+            more[move + size] = more.get(move + size, 0.0) + weight * share
+        moves = more
+    return Component(body, (gaussian({(move,): weight for move, weight in moves.items()}, {(0.0,): 1.0}, sigma),))
 
 
 def lap(at: Setting) -> Component:

@@ -106,28 +106,25 @@ def poisson(at: Setting) -> Component:
 
 def _truncated(at: Setting) -> Component:
     """Return truncated Poisson batches of a small data set. A record that is set to zero takes its place in a batch."""
-    if at.adjacency != "zero-out" or at.group > 1:
+    if at.adjacency == "add-remove":
         raise Impossible
-    size, p, noise = at.rng.randint(3, 12), at.probability(0.05), at.number(0.5, 5.0)
+    size, p, noise = at.rng.randint(2 + at.group, 12), at.probability(0.05), at.number(0.5, 5.0)
     kept, rounds = at.rng.randint(1, size - 1), at.rng.choice([1, 2, 4])
     training = {"iterations": rounds, "dataset_size": size, "sampling_probability": p}
     body = run({"kind": "poisson", "truncate_to": kept}, training, {"multiplier": noise})
-    rate = fraction(p)
+    own, rest = binomial(at.group, fraction(p)), binomial(size - at.group, fraction(p))
 
     def law(record: float, other: float) -> Sums:
         made: dict[tuple[float, ...], float] = {}
-
-        def add(mean: float, weight: Fraction) -> None:
-            made[(mean,)] = made.get((mean,), 0.0) + float(weight)
-
-        for r, weight in binomial(size - 1, rate).items():
-            add(min(r, kept) * other, weight * (1 - rate))
-            stays = Fraction(1) if r < kept else Fraction(kept, r + 1)
-            add((r if r < kept else kept - 1) * other + record, weight * rate * stays)
-            add(min(r, kept) * other, weight * rate * (1 - stays))
+        for (j, chance), (r, weight) in every(own.items(), rest.items()):
+            stays = {j: Fraction(1)} if j + r <= kept else without_replacement(kept, j, j + r)
+            for i, share in stays.items():
+                mean = (i * record + (min(j + r, kept) - i) * other,)
+                made[mean] = made.get(mean, 0.0) + float(chance * weight * share)
         return {mean: weight for mean, weight in made.items() if weight}
 
-    pairs = [gaussian(law(1.0, other), law(0.0, other), noise) for other in (0.0, -1.0, 1.0)]
+    instead = -1.0 if at.replaced else 0.0
+    pairs = [gaussian(law(1.0, other), law(instead, other), noise) for other in (0.0, -1.0, 1.0)]
     return Component(body, tuple(power(pair, rounds) for pair in pairs))
 
 
@@ -143,7 +140,7 @@ def fixed(at: Setting, kind: str) -> tuple[Body, Body, Callable[[int], Counts], 
         return sampler, training, lambda k: without_replacement(draws, k, size), draws
     if kind == "with-replacement":
         return sampler, training, lambda k: binomial(draws, Fraction(k, size)), draws
-    if at.group > 1 and kind != "must-wo":
+    if at.group > 1 and kind != "must-wo" and at.adjacency == "add-remove":
         raise Impossible
     subset = at.rng.randint(draws, draws + 4) if kind == "must-wo" else at.rng.randint(1, min(size - 1, 8))
     sampler["subset_size"] = subset
@@ -225,8 +222,6 @@ def _flat(at: Setting, counts: Counts, draws: int, noise: float) -> Law:
 
 
 def cyclic(at: Setting) -> Component:
-    if at.group > 1:
-        raise Impossible
     p, parts, noise = at.probability(), at.rng.randint(1, 4), at.number(0.5, 4.0)
     rounds = at.rng.randint(1, 9)
     body = run(
@@ -234,9 +229,19 @@ def cyclic(at: Setting) -> Component:
         {"iterations": rounds, "sampling_probability": p},
         {"multiplier": noise},
     )
-    counts = binomial(1, fraction(p))
-    law = gaussian(sums(counts, 1.0), sums(counts, -1.0) if at.replaced else {(0.0,): 1.0}, noise)
-    return attained(body, power(law, -(-rounds // parts)))
+
+    def of_part(records: int) -> Law:
+        counts = binomial(records, fraction(p))
+        return gaussian(sums(counts, 1.0), sums(counts, -1.0) if at.replaced else {(0.0,): 1.0}, noise)
+
+    longest = -(-rounds // parts)
+    if at.group == 1:
+        return attained(body, power(of_part(1), longest))
+    # All records in the first part, or spread over the parts.
+    spread = [of_part(len(range(part, at.group, parts))) for part in range(min(parts, at.group))]
+    turns = [len(range(part, rounds, parts)) for part in range(parts)]
+    apart = products([power(one, turn) for one, turn in zip(spread, turns, strict=False) if turn])
+    return Component(body, (power(of_part(at.group), longest), apart))
 
 
 def patterns(
@@ -254,21 +259,33 @@ def patterns(
     return gaussian(means, against, (noise,) * len(zero))
 
 
+def _of_group(at: Setting, one: dict[tuple[float, ...], float]) -> dict[tuple[float, ...], float]:
+    """Return the law of how often the records of a group take part in each round, each by itself."""
+    made = {(0.0,) * len(next(iter(one))): 1.0}
+    for _ in range(at.group):
+        more: dict[tuple[float, ...], float] = {}
+        for (taken, weight), (own, share) in every(made.items(), one.items()):
+            both = tuple(a + b for a, b in zip(taken, own, strict=True))
+            more[both] = more.get(both, 0.0) + weight * share
+        made = more
+    return made
+
+
 def allocation(at: Setting) -> Component:
-    if at.replaced or at.group > 1:
-        raise Impossible
     block = at.rng.randint(1, 3)
-    taken, blocks, noise = at.rng.randint(1, block), at.rng.choice([1, 1, 2]), at.number(0.5, 4.0)
+    # One replaced record is sampled, unless it is in every round.
+    least = block if at.replaced and at.group == 1 else 1
+    taken, blocks, noise = at.rng.randint(least, block), at.rng.choice([1, 1, 2]), at.number(0.5, 4.0)
     sampler = {"kind": "random-allocation", "iterations_per_allocation": block, "participations": taken}
     body = run(sampler, {"iterations": block * blocks}, {"multiplier": noise})
     chosen = [one for one in every((0.0, 1.0), repeat=block) if sum(one) == taken]
-    law = power(patterns(at, {one: 1.0 / len(chosen) for one in chosen}, noise), blocks)
+    law = power(patterns(at, _of_group(at, {one: 1.0 / len(chosen) for one in chosen}), noise), blocks)
     return Component(body, (law,))
 
 
 def bins(at: Setting) -> Component:
     """Return balls in bins: the sums of the rounds of each bin are all that matters, so the bins' means are enumerated."""
-    if at.group > 1 or at.replaced:
+    if at.replaced and at.group == 1:
         raise Impossible
     number, rounds, noise = at.rng.randint(1, 3), at.rng.randint(1, 7), at.number(0.7, 6.0)
     if rounds < number:
@@ -278,7 +295,7 @@ def bins(at: Setting) -> Component:
     weights = {
         tuple(math.sqrt(turns[one]) if one == k else 0.0 for one in range(number)): 1.0 / number for k in range(number)
     }
-    return Component(body, (patterns(at, weights, noise),))
+    return Component(body, (patterns(at, _of_group(at, weights), noise),))
 
 
 BUILDERS: dict[str, Callable[[Setting], Component]] = {

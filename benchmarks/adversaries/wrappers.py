@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from mpmath import mp, mpf
 
-from adversaries.component import Body, Builder, Component, Impossible, Setting
+from adversaries.cells import gaussian, laplace
+from adversaries.component import Body, Builder, Component, Impossible, Setting, mechanism
 from adversaries.laws import Law, finite, merged, power, products, sampled
+from adversaries.training import binomial, fraction, sums
 
 #: How many outcomes of a run are told apart in a selection.
 _OUTCOMES = 60
@@ -41,7 +43,7 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
 
     def build(at: Setting) -> Component:
         if at.group > 1:
-            raise Impossible
+            return _group_on_sample(at)
         clients = at.rng.random() < 0.4
         single = at.rng.random() < 0.5
         names = {name: one for name, one in builders.items() if not single or name.startswith("mechanism ")}
@@ -80,6 +82,19 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
         return Component(body, pairs, known and not at.replaced, pairs[0] if known and not at.replaced else None, kinds)
 
     return build
+
+
+def _group_on_sample(at: Setting) -> Component:
+    """Return a number with noise, of a sample that draws each record of a group by itself."""
+    rate, count, scale = at.probability(), at.rng.choice([1, 1, 2, 5]), at.number(0.5, 5.0)
+    kind, noisy = at.rng.choice([("gaussian", gaussian), ("laplace", laplace)])
+    body = mechanism(kind, **{"sigma" if kind == "gaussian" else "scale": scale})
+    body |= {"sampler": {"kind": "poisson", "sampling_probability": rate}, "count": count}
+    counts = binomial(at.group, fraction(rate))
+    # A replaced record changes the number by its sensitivity.
+    move = 0.5 if at.replaced else 1.0
+    law = noisy(sums(counts, move), sums(counts, -move) if at.replaced else {(0.0,): 1.0}, scale)
+    return Component(body, (power(law, count),))
 
 
 def _of_values(at: Setting, body: Body, phases: list[Component], rate: float, count: int) -> Component:

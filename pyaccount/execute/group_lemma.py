@@ -29,10 +29,11 @@ NEAR, SMALLEST = 5e-3, 1e-9
 WORDS = "the black-box lemma for groups applied to the guarantee for one record"
 
 
-def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast:
+def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast | None:
     """Return an ε for the group at `delta`, from bounds for one record, by the lemma for black-box mechanisms.
 
-    It is None if no ε for one record has the δ that the lemma needs, or if that δ is too small to be resolved.
+    It is None if no ε for one record has the δ that the lemma needs, or if that δ is too small to be resolved. There is no
+    contrast if one record is analysed by drawing samples.
 
     (ε, δ₁) for one record gives (kε, δ₁·(e^{kε} − 1)/(e^ε − 1)) for k (Vadhan 2017, Lemma 2.2, its sum kept). Any ε
     with
@@ -40,7 +41,10 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast:
     least a for every ε. The factor increases, so that no ε is valid beyond one at which a times the factor is above δ.
     """
     group, least = number(document.privacy.group_size), RESOLVED[0]
-    bounds = compile_document(_single(document, group)).at().composed()
+    plan = compile_document(_single(document, group))
+    if plan.sampled:
+        return None
+    bounds = plan.at().composed()
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:

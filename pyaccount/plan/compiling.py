@@ -23,6 +23,7 @@ from pyaccount.plan.replaced import states_removal
 from pyaccount.plan.samplers import PLANS, sampler_plan, truncated
 from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.plan.several import SeveralReleases
+from pyaccount.plan.steps import OfSteps, steps_of
 from pyaccount.plan.units import draw_may_show
 from pyaccount.risk.budgets import budget_of
 
@@ -312,10 +313,32 @@ def _search_refusals(case: RunCase) -> list[Problem]:
 
 
 def _theorem(case: Case) -> Theorem:
-    """Return the theorem of a phase. Raises `DocumentError` for what it does not cover."""
-    theorem = _theorem_of(case)
+    """Return the theorem of a phase. Raises `DocumentError` for what is not covered."""
+    try:
+        return _refused(_theorem_of(case))
+    except DocumentError as error:
+        stepped = _by_steps(case) if all(one.slug == "no-valid-bound" for one in error.problems) else None
+        if stepped is None:
+            raise
+        return stepped
+
+
+def _refused(theorem: Theorem) -> Theorem:
+    """Return a theorem. Raises `DocumentError` for what it does not cover."""
     _refuse(theorem.refusals())
     return theorem
+
+
+def _by_steps(case: Case) -> Theorem | None:
+    """Return the theorem of a phase that follows from one about one record (`plan.steps`); None if there is none."""
+    for adjacency, each in steps_of(case).items():
+        try:
+            inner = _refused(_theorem_of(Case(case.asked.protecting(adjacency, 1), case.node)))
+        except DocumentError:
+            continue
+        if not inner.sampled and not inner.of_kinds:
+            return OfSteps(case.asked, case.node, inner, adjacency, each)
+    return None
 
 
 def _refuse(problems: list[Problem]) -> None:

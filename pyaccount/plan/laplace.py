@@ -67,8 +67,9 @@ class LaplaceTheorem(RunCase, Theorem):
                 self.asked.problem(
                     "no-valid-bound",
                     self.node.at("sampler", "kind"),
-                    "Laplace noise is analysed for numbers that are released without sampling; for a Laplace mechanism that is "
-                    "run once on a sampled batch, write a document of kind amplification",
+                    "the numbers of a training run with Laplace noise are analysed without sampling; of Poisson samples write "
+                    "mechanism: {kind: laplace}, with the sampler and the count of runs beside it; for one run on a batch of "
+                    "another kind, write a document of kind amplification",
                     allowed="none",
                 )
             )

@@ -69,11 +69,9 @@ def test_what_is_wrong_with_a_mechanism(mechanism: Any, snapshot: Snapshot) -> N
 @pytest.mark.parametrize(
     ("body", "keywords"),
     [
-        ({"mechanism": MIX}, {"group_size": 2}),
         ({"mechanism": MIX}, {"adjacency": "replace-one"}),
         ({"mechanism": RR}, {"adjacency": "add-remove"}),
         ({"mechanism": RR, "sampler": SAMPLE}, {}),
-        ({"mechanism": RR | {"answers": "once"}, "sampler": SAMPLE}, {"group_size": 2}),
         (
             {
                 "mechanism": {"kind": "laplace", "scale": 1},
@@ -85,7 +83,6 @@ def test_what_is_wrong_with_a_mechanism(mechanism: Any, snapshot: Snapshot) -> N
             {"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 1, "monotone": True}},
             {"adjacency": "replace-one"},
         ),
-        ({"mechanism": {"kind": "stated", "renyi": [{"order": 2, "epsilon": 0.1}]}}, {"group_size": 2}),
         ({"mechanism": {"kind": "gaussian", "sigma": 1}}, {"delta": 0}),
         (
             {

@@ -134,8 +134,8 @@ REFUSED: list[Any] = [
     ({"kind": "must-ow"}, "zero-out", {}),
     (
         {"kind": "must-ww", "subset_size": 50},
-        "zero-out",
-        {"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-5}},
+        "add-remove",
+        {"privacy": {"adjacency": "add-remove", "group_size": 2, "epsilon": "solve", "delta": 1e-5}},
     ),
     ({"kind": "poisson"}, "zero-out", {"noise": {"kind": "laplace", "multiplier": 1}}),
     (
