@@ -10,6 +10,8 @@ from places import ROOT
 
 from pyaccount import cli, errors, schemas
 from pyaccount.errors import SLUGS
+from pyaccount.plan import mechanisms, samplers
+from pyaccount.reading.kinds import word_of
 
 reference = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "site" / "reference.py")))
 FOLDER = ROOT / "docs" / "reference"
@@ -18,6 +20,18 @@ FOLDER = ROOT / "docs" / "reference"
 @pytest.mark.parametrize("name", sorted(reference.pages()))
 def test_committed_pages_are_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == reference.pages()[name], "run `make reference`"
+
+
+def test_the_page_of_cells_is_current() -> None:
+    """Every cell is compiled, so that the page says what plans say."""
+    cells = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "site" / "cells.py")))
+    assert (ROOT / "docs" / "cells.md").read_text(encoding="utf-8") == cells.page(), "run `make reference`"
+
+
+def test_the_page_of_cells_has_every_kind() -> None:
+    cells = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "site" / "cells.py")))
+    assert {sampler["kind"] for sampler, _ in cells.SAMPLERS.values()} == set(samplers.PLANS)
+    assert {one["kind"] for one in cells.MECHANISMS.values()} == {word_of(kind) for kind in mechanisms.PLANS}
 
 
 def test_nothing_else_lies_among_the_pages() -> None:
