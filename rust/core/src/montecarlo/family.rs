@@ -70,8 +70,7 @@ impl Purpose {
 }
 
 /// The error for a replaced record where only presence and absence are compared.
-pub const OF_PRESENCE: Error =
-    Error::Numerics { reason: "truncated batches are compared with an empty record's" };
+pub const OF_PRESENCE: Error = Error::Numerics { reason: "truncated batches are compared with an empty record's" };
 
 /// The largest probability to join that a proposal may have, unless the sampler itself always joins.
 pub const MOST_LIKELY: f64 = 0.999;
