@@ -1,8 +1,8 @@
 """`probed`: replays a training loop on neighbouring data, and reports what depends on the data beside the release.
 
-A certificate assumes that a record changes the sum of a round by at most the clip norm, and that nothing else that anybody sees is
-a function of the data. Here the loop is replayed with the same batches, the same seeds and the same releases, and one record is
-removed, replaced, zeroed or scaled. Then
+A certificate assumes that a record changes the sum of a round by at most the clip norm, and that nothing else that anybody sees
+is a function of the data. Here the loop is replayed with the same batches, the same seeds and the same releases, and one record
+is removed, replaced, zeroed or scaled. Then
 
 * the sum of a round with m copies of the record is at most m clip norms from the sum without it, and other sums are the same. If
   all batches have one public size, so that no record can be removed, two sums are at most 2m clip norms apart;
@@ -31,7 +31,7 @@ from pyaccount.arguments import seconds_of
 from pyaccount.errors import DomainError, RunError
 from pyaccount.pages.page import Badge, Block, Entry, Fact, Page, PageSection, Paragraph
 from pyaccount.pages.readable import Readable
-from pyaccount.training.replay import Released, Trace, replayed, shorter
+from pyaccount.training.replay import CHANGED, FACTORS, Loop, Released, Trace, shorter
 from pyaccount.training.watching import Seen, Variable, line_of
 
 #: Sums may be farther apart than clip norms allow by this relative amount, for roundings.
@@ -45,7 +45,7 @@ Kind = Literal["sensitivity", "mixing", "state", "step-size", "output", "control
 
 #: What to do about each kind of finding.
 ADVICE: dict[Kind, str] = {
-    "sensitivity": "Clip the whole contribution of each record to the clip norm, over all parameters together, and add it up once",
+    "sensitivity": "Clip the contribution of each record to the clip norm, over all parameters together, and add it up once",
     "mixing": "Let no record see the rest of its batch: no batch normalisation, no mean or rank over a batch before clipping, no "
     "factor from it",
     "state": "Compute what the loop keeps from released means alone, or keep nothing",
@@ -66,9 +66,9 @@ WHAT: dict[str, str] = {
 }
 
 NOT_SHOWN = (
-    "A probe proves nothing. It follows one record through a few rounds and sees variables of the script, sums, text files and what "
-    "is printed or logged. It does not see what was computed from the data before the run was opened, what a library keeps to "
-    "itself, sizes other than len(), or what is sent elsewhere, such as to a tracker of experiments."
+    "A probe proves nothing. It follows one record through a few rounds and sees variables of the script, sums, text files and "
+    "what is printed or logged. It does not see what was computed from the data before the run was opened, what a library keeps "
+    "to itself, sizes other than len(), or what is sent elsewhere, such as to a tracker of experiments."
 )
 
 
@@ -132,7 +132,7 @@ class Probe(Readable):
             notes = tuple(Paragraph((note,)) for note in self.notes)
             sections.append(PageSection("notes", "What was not tried or compared", notes))
         sections.append(PageSection("worth", "What a probe does not show", (Paragraph((self.not_shown,)),)))
-        tried = ", ".join(change for change in self.changes if change != "none")
+        tried = ", ".join(self.changes)
         return Page(
             "Probe",
             "",
@@ -150,46 +150,16 @@ def probed(body: Callable[[str, int], object], *, rounds: int = 10, time_limit: 
     if not 1 <= rounds <= MOST_ROUNDS:
         raise DomainError(f"rounds = {rounds} is outside its domain: from 1 to {MOST_ROUNDS}")
     seconds = seconds_of(time_limit)
-    until = float("inf") if seconds is None else time.monotonic() + seconds
-
-    def replay(change: str, base: Trace | None = None) -> Trace:
-        size = 0 if base is None else base.size
-        return replayed(lambda: body(change, size), change, rounds, base, until)
-
-    base = replay("none")
-    _check_base(base)
-    repeated = replay("none", base)
-    compared = _Compared(base, repeated)
-    removed = replay("removed", base) if base.removable else None
-    without = removed
-    if removed is not None and _other_draws(base, removed):
-        compared.notes.append(
-            "Random numbers follow the number of records of a batch, so sums with and without the record are not compared; those "
-            "with another record in its place are, and may be two clip norms apart"
-        )
-        without = None
-    changes = ["none"]
-    if removed is not None:
-        compared.add("removed", removed, base, without)
-        changes.append("removed")
-        if base.secret_size:
-            compared.add("shortened", replay("shortened", base), base, None, sums=False)
-            changes.append("shortened")
-    for change in ("replaced", "zeroed", "scaled", "reversed"):
-        trace = replay(change, base)
-        if change != "replaced" and not trace.changed:
-            if change == "zeroed":
-                compared.notes.append(
-                    f"Nothing was zeroed or scaled: no array, tensor or list with a row for each of {base.size:_} records was found "
-                    "among the variables of the script"
-                )
-            continue
-        compared.add(change, trace, base, without)
-        changes.append(change)
-    found = compared.found()
-    if any(one.kind == "sensitivity" for one in found):
-        found = _told_apart(found, replay("alone", base), replay("nobody", base))
-    return Probe(1, "probe", len(base.releases), tuple(changes), tuple(found), tuple(compared.notes), NOT_SHOWN)
+    with Loop(body, rounds, float("inf") if seconds is None else time.monotonic() + seconds) as loop:
+        base = loop.replay("none")
+        _check_base(base)
+        compared = _Compared(base, loop.replay("none"))
+        changes = [*(["removed"] if base.removable else []), *CHANGED, *(["shortened"] if base.secret_size else [])]
+        tried = [change for change in changes if compared.add(change, loop.replay(change, base))]
+        found = compared.found()
+        if any(one.kind == "sensitivity" for one in found):
+            found = _told_apart(found, loop.replay("alone"), loop.replay("nobody"))
+    return Probe(1, "probe", len(base.releases), tuple(tried), tuple(found), tuple(compared.notes), NOT_SHOWN)
 
 
 def probed_step(
@@ -227,11 +197,6 @@ def _check_base(base: Trace) -> None:
         )
     if not base.releases:
         raise RunError(f"{base.end_line or base.opened}: nothing was released, so there is nothing to probe")
-
-
-def _other_draws(base: Trace, other: Trace) -> bool:
-    """Return whether random numbers were drawn otherwise in some round."""
-    return any(a.random != b.random for a, b in zip(base.releases, other.releases, strict=False))
 
 
 def _lines(trace: Trace) -> dict[tuple[str, str], list[tuple[int, str]]]:
@@ -281,11 +246,12 @@ class _Compared:
             raise RunError(
                 f"{repeated.end_line}: two replays of the same loop have other numbers of rounds, so it cannot be probed"
             )
-        one, two = _lines(base), _lines(repeated)
-        self._varying = {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
+        ours, theirs = _lines(base), _lines(repeated)
+        self._varying = {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}
         self._changing = {variable for _, variable in _differing(base, repeated)}
-        #: How many rounds of the replay without the record have the same variables.
-        self._comparable = len(base.releases)
+        self._base = base
+        #: The rounds without the record, until variables differ; None if they cannot be compared.
+        self._without: list[Released] | None = None
         self.notes: list[str] = []
         if self._varying or self._changing:
             lines = sorted({line for _, line in self._varying} | {line_of(v) or v.file for v in self._changing})
@@ -300,53 +266,64 @@ class _Compared:
         """Return the findings, by their rounds."""
         return sorted(self._found.values(), key=lambda one: (one.round, one.line, one.kind))
 
-    def add(self, change: str, trace: Trace, base: Trace, without: Trace | None, *, sums: bool = True) -> None:
-        """Compare a replay. `without` is the one in which the record is removed, if sums can be compared with its."""
+    def add(self, change: str, trace: Trace) -> bool:
+        """Compare a replay; return whether something was changed in it."""
+        base = self._base
+        if change in FACTORS and not trace.changed:
+            if change == "zeroed":
+                self.notes.append(
+                    f"Nothing was zeroed or scaled: no array, tensor or list with a row for each of {base.size:_} records was "
+                    "found among the variables of the script"
+                )
+            return False
         diverged = len(base.releases) + 1
         if trace.normaliser != base.normaliser:
-            message = f"normaliser = {base.normaliser:g} is {trace.normaliser:g} if the record is removed"
+            message = f"normaliser = {base.normaliser:g} is {trace.normaliser:g}"
             self._add("step-size", base.opened, 0, change, message)
         for done, variable in _differing(base, trace):
             if variable in self._changing or base.states[done][variable].shown == "a generator":
                 continue
             diverged = min(diverged, done)
-            self._kept(base, trace, done, variable, change)
-        self._printed(change, trace, base, diverged)
+            self._kept(trace, done, variable, change)
+        self._printed(change, trace, diverged)
         rounds = min(len(base.releases), len(trace.releases))
         if (trace.end, trace.end_error, len(trace.releases)) != (base.end, base.end_error, len(base.releases)):
             how = trace.end_error or {"returned": "the loop ends", "closed": "the run is closed"}.get(
                 trace.end, trace.end
             )
-            at, message = (
-                trace.end_line or base.opened,
-                f"{how} after {len(trace.releases)} rounds, which has {len(base.releases)}",
-            )
+            at = trace.end_line or base.opened
             if rounds < len(base.releases) and trace.end != "error":
                 at = base.releases[rounds].line
-            self._add("control-flow", at, rounds, change, f"{message} where the record is as it was")
-        for number in range(rounds):
-            if base.releases[number].line != trace.releases[number].line:
-                at = trace.releases[number].line
-                self._add(
-                    "control-flow",
-                    at,
-                    number,
-                    change,
-                    f"it releases here, and otherwise in {base.releases[number].line}",
-                )
+            message = (
+                f"{how} after {len(trace.releases)} rounds, and it has {len(base.releases)} with the record as it was"
+            )
+            self._add("control-flow", at, rounds, change, message)
+        for number, (one, two) in enumerate(zip(base.releases, trace.releases, strict=False)):
+            if one.line != two.line:
+                self._add("control-flow", two.line, number, change, f"it releases here, and otherwise in {one.line}")
         if change == "removed":
-            self._comparable = diverged
-        if sums:
-            self._moved(change, trace, base, without, min(rounds, diverged, self._comparable))
+            self._remove(trace, min(rounds, diverged))
+        elif change != "shortened":
+            self._moved(change, trace, min(rounds, diverged))
+        return True
 
-    def _moved(self, change: str, trace: Trace, base: Trace, without: Trace | None, rounds: int) -> None:
-        """Compare the sums of the rounds before variables differ."""
-        reference, each = (base, 2.0) if without is None else (base if change == "removed" else without, 1.0)
-        if change == "removed" and without is None:
+    def _remove(self, trace: Trace, rounds: int) -> None:
+        """Compare the sums without the record, and keep them for comparing more."""
+        if any(one.random != two.random for one, two in zip(self._base.releases, trace.releases, strict=False)):
+            self.notes.append(
+                "Random numbers follow the number of records of a batch, so sums with and without the record are not compared; "
+                "those with another record in its place are, and may be two clip norms apart"
+            )
             return
-        for number in range(min(rounds, len(reference.releases))):
-            one, two = reference.releases[number], trace.releases[number]
-            times = base.releases[number].times
+        self._moved("removed", trace, rounds)
+        self._without = trace.releases[:rounds]
+
+    def _moved(self, change: str, trace: Trace, rounds: int) -> None:
+        """Compare the sums of the rounds before variables differ: with those without the record, if there are any."""
+        reference = self._base.releases if self._without is None else self._without
+        each = 1.0 if change == "removed" or self._without is not None else 2.0
+        for number, (one, two) in enumerate(zip(reference[:rounds], trace.releases, strict=False)):
+            times = self._base.releases[number].times
             times = 1 if times is None else times
             for release, norm in enumerate(one.norms):
                 distance = _distance(one, two, release)
@@ -359,13 +336,14 @@ class _Compared:
                     self._add("state", one.line, number, change, message)
                     continue
                 allowed = f"{each * times:g} clip norm{'' if each * times == 1 else 's'}"
-                compared = "" if reference is base else ", beside the sum without it"
+                compared = "" if self._without is None else ", beside the sum without it"
                 moves = f"moves by {distance / norm:.4g} clip norms" if np.isfinite(distance) else "is no longer finite"
                 message = f"the sum {moves}{compared}, and the certificate allows {allowed}"
                 self._add("sensitivity", one.line, number, change, message)
 
-    def _kept(self, base: Trace, trace: Trace, done: int, variable: Variable, change: str) -> None:
+    def _kept(self, trace: Trace, done: int, variable: Variable, change: str) -> None:
         """Add the finding for a variable that differs though the releases are the same."""
+        base = self._base
         line = line_of(variable) or base.releases[max(done - 1, 0)].line
         ours, theirs = base.states[done][variable], trace.states[done][variable]
         factor = _factor(base.states[done - 1].get(variable), ours, theirs) if done else None
@@ -386,9 +364,9 @@ class _Compared:
             message = f"`{variable.name}` keeps something of records that was not released{shown}"
             self._add("state", line, max(done - 1, 0), change, message, variable.name)
 
-    def _printed(self, change: str, trace: Trace, base: Trace, diverged: int) -> None:
+    def _printed(self, change: str, trace: Trace, diverged: int) -> None:
         """Add findings for what is printed otherwise in the rounds before variables differ."""
-        ours, theirs = _lines(base), _lines(trace)
+        ours, theirs = _lines(self._base), _lines(trace)
         for key in sorted(ours.keys() | theirs.keys()):
             one, two = ours.get(key, []), theirs.get(key, [])
             if one == two or key in self._varying:
@@ -408,7 +386,9 @@ class _Compared:
                 f"{key[0]}: {texts[0]!r}, and {texts[1]!r} where the record is as it was",
             )
 
-    def _add(self, kind: Kind, line: str, number: int, change: str, message: str, what: str = "") -> None:
+    def _add(  # noqa: PLR0913, PLR0917 - the fields of a finding
+        self, kind: Kind, line: str, number: int, change: str, message: str, what: str = ""
+    ) -> None:
         """Add a finding, unless an earlier replay has shown the same."""
         if (kind, line, what) not in self._found:
             when = "" if change == "none" else f"If a record {WHAT[change]}: "
@@ -445,7 +425,9 @@ def _told_apart(found: list[Finding], alone: Trace, nobody: Trace) -> list[Findi
                 _distance(with_it, without_it, release) <= times * norm * (1.0 + SLACK)
                 for release, norm in enumerate(with_it.norms)
             ):
-                message = f"{one.message}. Alone in its batch it moves the sum by less, so it changes what other records contribute"
+                message = (
+                    f"{one.message}. Alone in its batch it moves the sum by less, so other records contribute otherwise"
+                )
                 one = Finding("mixing", one.line, one.round, one.change, message, ADVICE["mixing"])  # noqa: PLW2901
         changed.append(one)
     return changed

@@ -5,7 +5,7 @@ key that all replays have. What it releases is the same in all replays, whatever
 which are no function of the data. So whatever differs between two replays differs because of the data, beside the release.
 
 The record that is probed is the last one, so that the records before it keep their places in a batch without it. It is exchanged
-with another record of a batch such that it takes part in every other round. `CHANGES` are what replays do with it.
+with another record of a batch such that it takes part in every other round. `CHANGED` says what is done with it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import logging
 import os
 import pickle
 import random
+import select
 import signal
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -36,12 +37,14 @@ from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.sums import Array
 from pyaccount.training.watching import Seen, Variable, array_of, data_of, here, raised_at, state
 
-#: What a replay does: nothing, or it changes the record that is probed. Data are changed in place, in the child's copy.
-#: `shortened` says that the data have one record fewer wherever the script asks for their `len`; `alone` and `nobody` leave all
-#: other records out of each batch, or all.
-CHANGES = ("none", "removed", "shortened", "replaced", "zeroed", "scaled", "reversed", "alone", "nobody")
+#: What replays do with the record; besides, `none` changes nothing, in `removed` it is in no batch, and in `alone` and `nobody`
+#: all other records are in no batch, or all records. Data are changed in place, in the child's copy. `shortened` removes it too,
+#: and counts one record fewer wherever the user's code asks for the `len` of the data.
+CHANGED = ("replaced", "zeroed", "scaled", "reversed")
 #: How much a record is scaled; a gradient of a bounded slope is clipped then.
 FACTORS = {"zeroed": 0.0, "scaled": 1e3, "reversed": -1e3}
+#: Modules with threads that a process needs and a forked one lacks.
+THREADED = {"jax", "ray", "grpc"}
 #: Seconds between two looks at a child.
 LOOKING = 0.02
 
@@ -91,15 +94,15 @@ class Trace:
 class Replay:
     """The child's side: what a run asks while it is replayed."""
 
-    def __init__(self, change: str, rounds: int, folder: Path, base: Trace | None) -> None:
-        self.change, self.rounds, self._folder, self._base = change, rounds, folder, base
+    def __init__(self, change: str, rounds: int, folder: Path, base: Trace | None, pipes: tuple[int, int]) -> None:
+        """Take what changes, how many rounds, a folder, the first replay if it is over, and pipes from and to the parent."""
+        self.change, self.rounds, self._folder, self._base, self._pipes = change, rounds, folder, base, pipes
         self.trace = Trace()
         self._runs = self._seeded = self._most = 0
         self._instead: int | None = None
         self._times: dict[int, int] = {}
         self._data: dict[int, Any] = {}
-        self._made: list[tuple[str, str]] = []
-        self._factor = FACTORS.get(change)
+        self._made: dict[str, str] = {}
 
     # ---- what a run asks
 
@@ -110,9 +113,29 @@ class Replay:
         self._runs += 1
         if self._runs == 1:
             self.trace.opened, self.trace.records, self.trace.normaliser = here(), records, normaliser
-            if self._base is not None:
+            if self.change == "shortened" and self._base is not None:
                 records = self._base.records
-        return str(self._folder / f"run-{self._runs}"), records
+            else:
+                self._fork()
+        return str(self._folder / f"run-{os.getpid()}-{self._runs}"), records
+
+    def _fork(self) -> None:
+        """Fork for each replay that the parent asks for, and return in the forked process.
+
+        What needs threads that a forked process lacks goes on as it is, and the parent begins another child for the next replay.
+        """
+        torch: Any = sys.modules.get("torch")
+        if THREADED & sys.modules.keys() or (torch is not None and torch.cuda.is_initialized()):
+            return
+        asked, answer = self._pipes
+        while self.change:
+            child = os.fork()
+            if child == 0:
+                return
+            os.waitpid(child, 0)
+            os.write(answer, b".")
+            self.change = os.read(asked, 100).decode().strip()
+        os._exit(0)
 
     def opened(self, size: int, rounds: int, most: int, *, secret_size: bool) -> Replay | None:
         """Return this replay for the run that it probes, which is the first one."""
@@ -153,8 +176,8 @@ class Replay:
         if self.change in ("removed", "shortened"):
             indices = indices[~probed]
         elif self.change == "replaced":
-            indices[probed] = self._instead
-            indices.sort()
+            # In the same place, so that the other records of the batch meet the same random numbers.
+            indices = np.where(probed, self._instead, indices)
         elif self.change == "alone":
             indices = indices[probed]
         elif self.change == "nobody":
@@ -193,8 +216,7 @@ class Replay:
         for stream in range(3):
             os.dup2(nowhere, stream)
         sys.stdout, sys.stderr = _Stream("stdout", self), _Stream("stderr", self)
-        note = self.note
-        logging.Logger.handle = lambda _, record: note("log", record.getMessage())  # type: ignore[method-assign]
+        logging.Logger.handle = _noting(self)  # type: ignore[method-assign, assignment]
         warnings.showwarning = lambda *_, **__: None
         sys.dont_write_bytecode = True
         os.environ["OMP_NUM_THREADS"] = "1"
@@ -217,13 +239,14 @@ class Replay:
     def end(self, how: str, line: str = "", error: str = "") -> NoReturn:
         """Hand over what this replay saw, and end the process at once: nothing of the script runs any more."""
         self.trace.end, self.trace.end_line, self.trace.end_error = how, line or here(), error
-        for path, made in reversed(self._made):
+        for path, made in reversed(self._made.items()):
             with suppress(OSError, UnicodeDecodeError):
-                if Path(path).is_file():
+                if Path(path).is_dir():
+                    Path(path).rmdir()
+                else:
                     self.note(Path(path).name, Path(path).read_text(encoding="utf-8"), made)
-        for path, _ in reversed(self._made):
             with suppress(OSError):
-                Path(path).rmdir() if Path(path).is_dir() else Path(path).unlink()
+                Path(path).unlink()
         place = self._folder / "trace"
         place.with_suffix(".part").write_bytes(pickle.dumps(self.trace))
         place.with_suffix(".part").rename(place)
@@ -249,15 +272,16 @@ class Replay:
 
     def _change_data(self) -> None:
         """Scale the record in all data that are known by now."""
-        if self._factor is None:
+        factor = FACTORS.get(self.change)
+        if factor is None:
             return
         rows = list(data_of(self.trace.size, self._data))
         # Several may be views of the same numbers, so all are read before one is written.
-        values = [self._factor * np.array(array_of(row)) for row in rows]
+        values = [array_of(row) for row in rows]
         for row, value in zip(rows, values, strict=True):
-            if value.dtype.kind == "f" and array_of(row).dtype.kind == "f" or self.change == "zeroed":  # type: ignore[union-attr]
+            if value is not None and (factor == 0.0 or value.dtype.kind == "f"):
                 with suppress(ValueError, RuntimeError):
-                    _write(row, value)
+                    _write(row, factor * value)
                     self.trace.changed += 1
 
     def note(self, stream: str, text: str, line: str | None = None) -> None:
@@ -276,17 +300,19 @@ class Replay:
         if not writes or not isinstance(path, str | os.PathLike) or path == ":memory:":
             return
         name = os.path.realpath(path)
-        if name.startswith((str(self._folder), "/dev/", "/proc/")) or "/." in name:
+        if (
+            name.startswith(("/dev/", "/proc/", str(self._folder / "run-"), str(self._folder / "trace")))
+            or "/." in name
+            or name in self._made
+        ):
             return
-        if any(name == made for made, _ in self._made):
-            return
-        if os.path.lexists(name) and event != "os.mkdir":
+        if os.path.lexists(name) and event != "os.mkdir" and not name.startswith(str(self._folder)):
             raise RunError(
-                f"{here() or 'the script'} would change {name}, and a probe changes nothing: let the script write somewhere else, "
-                "or in a copy of the folder"
+                f"{here() or 'the script'} would change {name}, and a probe changes nothing: let the script write "
+                "somewhere else, or run it in a copy of the folder"
             )
         if event in ("open", "os.mkdir") and not os.path.lexists(name):
-            self._made.append((name, here()))
+            self._made[name] = here()
 
 
 _active: Replay | None = None
@@ -297,43 +323,82 @@ def replaying() -> Replay | None:
     return _active
 
 
-def replayed(body: Callable[[], object], change: str, rounds: int, base: Trace | None, until: float) -> Trace:
-    """Run a training loop in a forked child, and return what it did.
+class Loop:
+    """A training loop in a forked child. Where it opens its run, the child forks once more for each replay, if it can."""
 
-    Raises `LimitError` at the time `until`, and `RunError` if the child was killed.
-    """
-    if not hasattr(os, "fork"):
-        raise RunError(
-            "a probe replays the loop in forked processes, which this system does not have: use Linux or macOS"
-        )
-    with tempfile.TemporaryDirectory(prefix="probe-") as name:
-        folder = Path(os.path.realpath(name))
+    def __init__(self, body: Callable[[str, int], object], rounds: int, until: float) -> None:
+        """Take the loop, which gets what changes and the size of the data; and the time at which replays are given up."""
+        if not hasattr(os, "fork"):
+            raise RunError("a probe replays the loop in forked processes, which this system does not have")
+        self._body, self._rounds, self._until = body, rounds, until
+        self._temporary = tempfile.TemporaryDirectory(prefix="probe-")
+        self._folder = Path(os.path.realpath(self._temporary.name))
+        self._child: tuple[int, int, int] | None = None
+
+    def replay(self, change: str, base: Trace | None = None) -> Trace:
+        """Return what the loop does with a change, whose data `base` knows.
+
+        Raises `LimitError` at the time limit, and `RunError` if the child was killed.
+        """
+        if change == "shortened":
+            self.end()
+        if self._child is None:
+            self._begin(change, base)
+        else:
+            os.write(self._child[1], f"{change}\n".encode())
+        assert self._child is not None
+        child, _, answers = self._child
+        ended = (0, 0)
+        while not ended[0] and not select.select([answers], [], [], LOOKING)[0]:
+            if time.monotonic() > self._until:
+                raise LimitError("the time limit was reached", stage=f"the replay {change!r}")
+            ended = os.waitpid(child, os.WNOHANG)
+        if ended[0] or not os.read(answers, 1):
+            self.end(waited=bool(ended[0]))
+        trace = self._folder / "trace"
+        if not trace.exists():
+            raise RunError(f"the replay {change!r} was killed, or it ended its process by itself")
+        found: Trace = pickle.loads(trace.read_bytes())
+        trace.unlink()
+        return found
+
+    def _begin(self, change: str, base: Trace | None) -> None:
+        asked, ask = os.pipe()
+        answers, answer = os.pipe()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         child = os.fork()
         if child == 0:
             try:
                 os.setpgid(0, 0)
-                Replay(change, rounds, folder, base).perform(body)
+                os.close(ask)
+                replay = Replay(change, self._rounds, self._folder, base, (asked, answer))
+                replay.perform(lambda: self._body(change, 0 if base is None else base.size))
             finally:
                 os._exit(1)
-        status = 0
-        try:
-            while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-                if time.monotonic() > until:
-                    raise LimitError("the time limit was reached", stage=f"replay {change!r}")
-                time.sleep(LOOKING)
-            status = ended[1]
-        except BaseException:
-            with suppress(OSError):
-                os.killpg(child, signal.SIGKILL)
+        os.close(asked)
+        os.close(answer)
+        self._child = child, ask, answers
+
+    def end(self, *, waited: bool = False) -> None:
+        """End the child, and what it has started."""
+        if self._child is None:
+            return
+        child, *pipes = self._child
+        self._child = None
+        with suppress(OSError):
+            os.killpg(child, signal.SIGKILL)
+        if not waited:
             os.waitpid(child, 0)
-            raise
-        trace = folder / "trace"
-        if not trace.exists():
-            raise RunError(f"the replay {change!r} ended by itself, with status {os.waitstatus_to_exitcode(status)}")
-        found: Trace = pickle.loads(trace.read_bytes())
-        return found
+        for pipe in pipes:
+            os.close(pipe)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._temporary.cleanup()
 
 
 def shorter(size: int) -> Callable[[Any], int]:
@@ -359,6 +424,11 @@ class _Stream(io.StringIO):
         for line in filter(str.strip, lines):
             self._replay.note(self._name, line)
         return len(text)
+
+
+def _noting(replay: Replay) -> Callable[[logging.Logger, logging.LogRecord], None]:
+    """Return what loggers do with a record."""
+    return lambda _, record: replay.note("log", record.getMessage())
 
 
 def _seed(round: int) -> None:

@@ -348,30 +348,10 @@ class TrainingRun:
     ) -> Probe:
         """Replay a round of your own training loop on neighbouring data, and return what depends on the data beside its release.
 
-        Args:
-            step: A function that does one round: it gets the `Step`, reads its batch and releases its sum.
-            rounds: The number of rounds of each replay.
-            time_limit: The most time, in seconds or as a text such as `10 min`; by default there is no limit.
-
-        Each replay is a forked process with a run of its own: nothing of it changes this run, its record, its ledger, the model
-        or the data. `docs/training.md` says what is compared. `pyaccount probe script.py` does the same for a whole script.
-
-        Raises `RunError` if the rounds cannot be replayed, and `LimitError` at the time limit.
-
-        ```python
-        import numpy as np
-        import pyaccount
-
-        data, weights = np.random.default_rng(1).normal(size=(1000, 5)), np.zeros(5)
-
-        def step(step):
-            rows = data[step.batch.indices] - weights
-            norms = np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
-            weights[:] += 0.5 * step.release((rows / norms).sum(axis=0))
-
-        with pyaccount.TrainingRun("training.cert.json", "runs/mean", records=len(data)) as run:
-            print(run.probe(step).to_text())
-        ```
+        `step` does one round: it gets the `Step`, reads its batch and releases its sum. Each replay is a forked process with a
+        run of its own: nothing changes this run, its record, its ledger, the model or the data. `time_limit` is for all of them,
+        in seconds or as a text such as `10 min`. `pyaccount probe` does the same for a script; docs/training.md says what is
+        compared. Raises `RunError` if the rounds cannot be replayed, and `LimitError` at the time limit.
         """
         from pyaccount.training.probing import probed_step  # few runs are probed
 
@@ -543,21 +523,11 @@ class TrainingRun:
         check_process(self._process)
         part = self._run.body_run(number)
         releases = (named(sums), *also_of(part.body, also))
-        for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
-            if self._replay is None:
-                check_norm(arrays, norm, self._most[part.place])
-        releases = tuple(map(self._summed, releases))
-        deviations = self._deviations(part, number)
-        with self._lock:
-            if self._spending is not None:
-                self._spending.begin()
-            noise = self._drawn(part, number, releases)
-        noised = [
-            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
-            for index, arrays in enumerate(releases)
-        ]
+        norms = norms_of(part, self._clip_norms)
         if self._replay is not None:
-            noised = self._replay.released(number, releases, norms_of(part, self._clip_norms))
+            noised = self._replay.released(number, releases, norms)
+        else:
+            noised = self._noised(part, number, releases, norms)
         normaliser = self._normalisers[part.index]
         means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
         names = [release.what for release in part.body.noise.also]
@@ -568,6 +538,23 @@ class TrainingRun:
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
         self._round, self._trainer = number + 1, None
         return means if isinstance(sums, Mapping) else means[ALONE], more
+
+    def _noised(
+        self, part: BodyRun, number: int, releases: tuple[dict[str, Array], ...], norms: Sequence[float]
+    ) -> list[dict[str, Array]]:
+        """Record a round, and return its noisy sums."""
+        for arrays, norm in zip(releases, norms, strict=True):
+            check_norm(arrays, norm, self._most[part.place])
+        releases = tuple(map(self._summed, releases))
+        deviations = self._deviations(part, number)
+        with self._lock:
+            if self._spending is not None:
+                self._spending.begin()
+            noise = self._drawn(part, number, releases)
+        return [
+            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
+            for index, arrays in enumerate(releases)
+        ]
 
     def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """Return the sums to which noise is added: those that were given. A rehearsal replaces them."""

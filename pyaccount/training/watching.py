@@ -179,35 +179,35 @@ def _leaves(
     if id(value) in followed or depth > DEEP or isinstance(value, type | ModuleType):
         return
     followed[id(value)] = value
-    kind = type(value)
-    parts: list[tuple[str, Any]] = []
     if _is_array(value) or isinstance(value, np.random.Generator):
         yield name, value
-    elif isinstance(value, Mapping):
-        parts = [(f"{name}[{key!r}]", part) for key, part in list(value.items())[:MOST]]
+        return
+    if whole and isinstance(value, list) and value:
+        yield name, value
+    for path, part in _parts(value, name, whole):
+        yield from _leaves(part, path, followed, whole=whole, depth=depth + 1)
+
+
+def _parts(value: Any, name: str, whole: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of an object that `_leaves` follows, with their names."""
+    kind = type(value)
+    if isinstance(value, Mapping):
+        yield from ((f"{name}[{key!r}]", part) for key, part in list(value.items())[:MOST])
     elif isinstance(value, list | tuple | deque):
-        if whole and isinstance(value, list) and value:
-            yield name, value
-        parts = [(f"{name}[{index}]", part) for index, part in enumerate(list(value)[:MOST])]
+        yield from ((f"{name}[{index}]", part) for index, part in enumerate(list(value)[:MOST]))
     elif isinstance(value, FunctionType):
         if is_own(value.__code__.co_filename):
             cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-            parts = [(variable, cell.cell_contents) for variable, cell in cells if _is_filled(cell)]
-    elif kind.__module__.startswith("pyaccount.") and not (
-        whole and kind.__module__.startswith("pyaccount.integrations.")
-    ):
+            yield from ((variable, cell.cell_contents) for variable, cell in cells if _is_filled(cell))
+    elif kind.__module__.startswith("pyaccount.") and not (whole and "integrations" in kind.__module__):
         return
     elif callable(getattr(value, "state_dict", None)):
         if not whole:
-            parts = [(name, _state_of(value))]
+            yield name, _state_of(value)
     elif whole or _is_own_class(kind):
-        parts = [(f"{name}.{key}", part) for key, part in list(getattr(value, "__dict__", {}).items())]
-        slots = getattr(kind, "__slots__", ())
-        parts += [
-            (f"{name}.{key}", getattr(value, key)) for key in slots if isinstance(key, str) and hasattr(value, key)
-        ]
-    for path, part in parts:
-        yield from _leaves(part, path, followed, whole=whole, depth=depth + 1)
+        yield from ((f"{name}.{key}", part) for key, part in list(getattr(value, "__dict__", {}).items()))
+        slots = [key for key in getattr(kind, "__slots__", ()) if isinstance(key, str) and hasattr(value, key)]
+        yield from ((f"{name}.{key}", getattr(value, key)) for key in slots)
 
 
 def _is_filled(cell: Any) -> bool:
@@ -245,12 +245,8 @@ def line_of(variable: Variable) -> str | None:
         return None
     stored, called = list[tuple[bool, int]](), list[tuple[bool, int]]()
 
-    def visit(node: ast.AST, within: bool) -> None:
-        if isinstance(node, ast.Name) and node.id == root and isinstance(node.ctx, ast.Store):
-            stored.append((within, node.lineno))
-        elif (
-            isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) == root
-        ):
+    def visit(node: Any, within: bool) -> None:
+        if isinstance(getattr(node, "ctx", None), ast.Store) and _root(node) == root:
             stored.append((within, node.lineno))
         elif isinstance(node, ast.Call) and _root(node.func) == root:
             called.append((within, node.lineno))
