@@ -32,7 +32,7 @@ from pyaccount.errors import DomainError, RunError
 from pyaccount.pages.page import Badge, Block, Entry, Fact, Page, PageSection, Paragraph
 from pyaccount.pages.readable import Readable
 from pyaccount.training.replay import CHANGED, FACTORS, Loop, Released, Trace, shorter
-from pyaccount.training.watching import Seen, Variable, line_of
+from pyaccount.training.watching import Seen, Variable, line_of, way_out
 
 #: Sums may be farther apart than clip norms allow by this relative amount, for roundings.
 SLACK = 1e-4
@@ -293,7 +293,7 @@ class _Compared:
             )
             at = trace.end_line or base.opened
             if rounds < len(base.releases) and trace.end != "error":
-                at = base.releases[rounds].line
+                at = way_out(at.rpartition(":")[0]) or base.releases[rounds].line
             message = (
                 f"{how} after {len(trace.releases)} rounds, and it has {len(base.releases)} with the record as it was"
             )

@@ -194,13 +194,13 @@ class TrainingRun:
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
+        self._run = certified(source)
         replay = replaying()
         if replay is not None:
             folder, records = replay.opening(records, normaliser, world)
             key, mark, ledger, moved = None, Path(folder) / "mark", None, False
         # An absolute path stays right if the working directory changes.
         place = Path(folder).absolute()
-        self._run = certified(source)
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})

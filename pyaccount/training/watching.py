@@ -261,6 +261,13 @@ def line_of(variable: Variable) -> str | None:
     return f"{variable.file}:{max(lines)}" if lines else None
 
 
+def way_out(file: str) -> str | None:
+    """Return the file and the line of the only `break` of a file; None if it has none, or several."""
+    tree = _parsed(file)
+    lines = [] if tree is None else [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Break)]
+    return f"{file}:{lines[0]}" if len(lines) == 1 else None
+
+
 def _root(node: ast.AST) -> str | None:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
