@@ -142,17 +142,17 @@ class Probe(Readable):
         )
 
 
-def probed(body: Callable[[str, int], object], *, rounds: int = 10, time_limit: float | str | None = None) -> Probe:
+def probed(body: Callable[[str, int], object], what: str, *, rounds: int, time_limit: float | str | None) -> Probe:
     """Replay a training loop and compare. `body` gets the change of the replay and the size of the data, and runs the loop.
 
-    Raises `RunError` if the loop cannot be replayed, and `LimitError` at the time limit.
+    `what` names the loop in errors. Raises `RunError` if the loop cannot be replayed, and `LimitError` at the time limit.
     """
     if not 1 <= rounds <= MOST_ROUNDS:
         raise DomainError(f"rounds = {rounds} is outside its domain: from 1 to {MOST_ROUNDS}")
     seconds = seconds_of(time_limit)
     with Loop(body, rounds, float("inf") if seconds is None else time.monotonic() + seconds) as loop:
         base = loop.replay("none")
-        _check_base(base)
+        _check_base(base, what)
         compared = _Compared(base, loop.replay("none"))
         changes = [*(["removed"] if base.removable else []), *CHANGED, *(["shortened"] if base.secret_size else [])]
         tried = [change for change in changes if compared.add(change, loop.replay(change, base))]
@@ -172,7 +172,7 @@ def probed_step(
             getattr(step, "__globals__", {})["len"] = shorter(size)
         body()
 
-    return probed(replayed_step, rounds=rounds, time_limit=time_limit)
+    return probed(replayed_step, "the step", rounds=rounds, time_limit=time_limit)
 
 
 def probed_script(
@@ -184,19 +184,17 @@ def probed_script(
         sys.argv, sys.path[:0] = [script, *arguments], [str(Path(script).parent)]
         runpy.run_path(script, {"len": shorter(size)} if change == "shortened" else {}, "__main__")
 
-    return probed(run, rounds=rounds, time_limit=time_limit)
+    return probed(run, script, rounds=rounds, time_limit=time_limit)
 
 
-def _check_base(base: Trace) -> None:
+def _check_base(base: Trace, what: str) -> None:
     """Raise `RunError` for a loop that does not run as it is."""
     if base.end == "error" or base.end_error:
-        raise RunError(f"{base.end_line or 'the script'}: the loop cannot be probed, it ended with {base.end_error}")
+        raise RunError(f"{base.end_line or what}: the loop cannot be probed, it ended with {base.end_error}")
     if not base.opened and not base.size:
-        raise RunError(
-            f"{base.end_line or 'the script'}: it opened no pyaccount.TrainingRun, so there is nothing to probe"
-        )
+        raise RunError(f"{base.end_line or what}: it opened no pyaccount.TrainingRun, so there is nothing to probe")
     if not base.releases:
-        raise RunError(f"{base.end_line or base.opened}: nothing was released, so there is nothing to probe")
+        raise RunError(f"{base.end_line or what}: nothing was released, so there is nothing to probe")
 
 
 def _lines(trace: Trace) -> dict[tuple[str, str], list[tuple[int, str]]]:

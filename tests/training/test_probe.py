@@ -88,7 +88,7 @@ def test_what_cannot_be_probed_is_located(name: str, tmp_path: Path, snapshot: A
     (tmp_path / "kept.txt").write_text("kept", encoding="utf-8")
     done = probe(tmp_path, "train.py", "run")
     assert (done.returncode, done.stdout) == (2, "")
-    snapshot(done.stderr.replace(str(tmp_path.resolve()), "FOLDER"))
+    snapshot(" ".join(done.stderr.replace(str(tmp_path.resolve()), "FOLDER").split()))
     assert (tmp_path / "kept.txt").read_text(encoding="utf-8") == "kept"
 
 
