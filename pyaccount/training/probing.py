@@ -32,7 +32,7 @@ from pyaccount.errors import DomainError, RunError
 from pyaccount.pages.page import Badge, Block, Entry, Fact, Page, PageSection, Paragraph
 from pyaccount.pages.readable import Readable
 from pyaccount.training.replay import CHANGED, FACTORS, Loop, Released, Trace, shorter
-from pyaccount.training.watching import Seen, Variable, line_of, way_out
+from pyaccount.training.watching import GENERATOR, Seen, Variable, line_of, way_out
 
 #: Sums may be farther apart than clip norms allow by this relative amount, for roundings.
 SLACK = 1e-4
@@ -279,7 +279,7 @@ class _Compared:
             message = f"normaliser = {base.normaliser:g} is {trace.normaliser:g}"
             self._add("step-size", base.opened, 0, change, message)
         for done, variable in _differing(base, trace):
-            if variable in self._changing or base.states[done][variable].shown == "a generator":
+            if variable in self._changing or base.states[done][variable].shown == GENERATOR:
                 continue
             diverged = min(diverged, done)
             self._kept(trace, done, variable, change)
@@ -307,7 +307,10 @@ class _Compared:
 
     def _remove(self, trace: Trace, rounds: int) -> None:
         """Compare the sums without the record, and keep them for comparing more."""
-        if any(one.random != two.random for one, two in zip(self._base.releases, trace.releases, strict=False)):
+        drawn = any(
+            self._base.states[done][variable].shown == GENERATOR for done, variable in _differing(self._base, trace)
+        )
+        if drawn or any(a.random != b.random for a, b in zip(self._base.releases, trace.releases, strict=False)):
             self.notes.append(
                 "Random numbers follow the number of records of a batch, so sums with and without the record are not compared; "
                 "those with another record in its place are, and may be two clip norms apart"

@@ -32,6 +32,8 @@ FOREIGN = tuple(
 #: How deep objects are followed, the most entries of a container that are looked at, and the most numbers of an array whose
 #: values are kept. Of larger arrays a hash is kept.
 DEEP, MOST, KEPT = 8, 10_000, 100_000
+#: How the state of a generator is shown.
+GENERATOR = "a generator"
 
 Numbers = NDArray[Any]
 
@@ -109,7 +111,7 @@ def state() -> dict[Variable, Seen]:
 def seen(value: Any) -> Seen:
     """Return what is kept of a value."""
     if isinstance(value, np.random.Generator):
-        return Seen(repr(value.bit_generator.state), "a generator")
+        return Seen(repr(value.bit_generator.state), GENERATOR)
     array = array_of(value)
     if array is None:
         return Seen(f"{type(value).__name__} {value!r}", f"{value!r:.60}")
@@ -235,30 +237,31 @@ def _parsed(file: str) -> ast.Module | None:
 
 
 def line_of(variable: Variable) -> str | None:
-    """Return the file and the line that changes a variable: the last one in a loop, or else the last one in its function.
+    """Return the file and the line that changes a variable: the last one in a loop that assigns to it, calls it or its method.
 
-    Where nothing is assigned to it, that is the line that calls it or one of its methods. None if the source has no such line.
+    If no loop does, any line that does so. None if the source has no such line.
     """
     root = variable.name.split("[")[0].split(".")[0]
     tree = _parsed(variable.file)
     if tree is None:
         return None
-    stored, called = list[tuple[bool, int]](), list[tuple[bool, int]]()
+    stored, called, used = (list[tuple[bool, int]]() for _ in range(3))
 
     def visit(node: Any, within: bool) -> None:
         if isinstance(getattr(node, "ctx", None), ast.Store) and _root(node) == root:
             stored.append((within, node.lineno))
         elif isinstance(node, ast.Call) and _root(node.func) == root:
-            called.append((within, node.lineno))
-        # What is called in every round is as good as in a loop.
+            (called if isinstance(node.func, ast.Name) else used).append((within, node.lineno))
         inside = within or isinstance(node, ast.For | ast.While | ast.AsyncFor)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
     visit(tree, within=False)
-    looped = [line for within, line in stored if within] or [line for within, line in called if within]
-    lines = looped or [line for _, line in called] or [line for _, line in stored]
-    return f"{variable.file}:{max(lines)}" if lines else None
+    for lines in (stored, called, used):
+        if looped := [line for within, line in lines if within]:
+            return f"{variable.file}:{max(looped)}"
+    rest = [line for lines in (called, used, stored) for _, line in lines]
+    return f"{variable.file}:{rest[-1]}" if rest else None
 
 
 def way_out(file: str) -> str | None:
