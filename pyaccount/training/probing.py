@@ -31,7 +31,7 @@ from pyaccount.arguments import seconds_of
 from pyaccount.errors import DomainError, RunError
 from pyaccount.pages.page import Badge, Block, Entry, Fact, Page, PageSection, Paragraph
 from pyaccount.pages.readable import Readable
-from pyaccount.training.replay import CHANGED, FACTORS, Loop, Released, Trace, shorter
+from pyaccount.training.replay import CHANGED, FACTORS, Loop, ReplayedRound, Trace, shorter
 from pyaccount.training.watching import GENERATOR, Seen, Variable, line_of, way_out
 
 #: Sums may be farther apart than clip norms allow by this relative amount, for roundings.
@@ -41,10 +41,10 @@ PROPORTIONAL = 1e-4
 #: The most rounds that a probe replays.
 MOST_ROUNDS = 1000
 
-Kind = Literal["sensitivity", "mixing", "state", "step-size", "output", "control-flow", "batch"]
+FindingKind = Literal["sensitivity", "mixing", "state", "step-size", "output", "control-flow", "batch"]
 
 #: What to do about each kind of finding.
-ADVICE: dict[Kind, str] = {
+ADVICE: dict[FindingKind, str] = {
     "sensitivity": "Clip the contribution of each record to the clip norm, over all parameters together, and add it up once",
     "mixing": "Let no record see the rest of its batch: no batch normalisation, no mean or rank over a batch before clipping, no "
     "factor from it",
@@ -76,7 +76,7 @@ NOT_SHOWN = (
 class Finding:
     """Something in a training loop that depends on the data beside the release."""
 
-    kind: Kind
+    kind: FindingKind
     #: The file and the line, as far as they are known.
     line: str
     #: The round, counted from 0, and what was done with the record.
@@ -221,7 +221,7 @@ def _differing(base: Trace, other: Trace) -> Iterator[tuple[int, Variable]]:
             yield done, variable
 
 
-def _distance(one: Released, two: Released, release: int) -> float:
+def _distance(one: ReplayedRound, two: ReplayedRound, release: int) -> float:
     """Return the ℓ₂ distance of two sums; infinity if they have other arrays."""
     a, b = one.sums[release], two.sums[release]
     if a.keys() != b.keys() or any(a[name].shape != b[name].shape for name in a):
@@ -249,7 +249,7 @@ class _Compared:
         self._changing = {variable for _, variable in _differing(base, repeated)}
         self._base = base
         #: The rounds without the record, until variables differ; None if they cannot be compared.
-        self._without: list[Released] | None = None
+        self._without: list[ReplayedRound] | None = None
         self.notes: list[str] = []
         if self._varying or self._changing:
             lines = sorted({line for _, line in self._varying} | {line_of(v) or v.file for v in self._changing})
@@ -388,7 +388,7 @@ class _Compared:
             )
 
     def _add(  # noqa: PLR0913, PLR0917 - the fields of a finding
-        self, kind: Kind, line: str, number: int, change: str, message: str, what: str = ""
+        self, kind: FindingKind, line: str, number: int, change: str, message: str, what: str = ""
     ) -> None:
         """Add a finding, unless an earlier replay has shown the same."""
         if (kind, line, what) not in self._found:

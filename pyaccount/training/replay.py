@@ -50,7 +50,7 @@ LOOKING = 0.02
 
 
 @dataclass
-class Released:
+class ReplayedRound:
     """A release of a replay: its line, how often its batch has the record, and its sums with their clip norms."""
 
     line: str
@@ -74,7 +74,7 @@ class Trace:
     size: int = 0
     secret_size: bool = False
     fixed: bool = False
-    releases: list[Released] = field(default_factory=list)
+    releases: list[ReplayedRound] = field(default_factory=list)
     #: The variables of the user's code before the first round, and after each one.
     states: list[dict[Variable, Seen]] = field(default_factory=list)
     #: What was printed or logged: the stream, its line, the round, and the text.
@@ -189,7 +189,7 @@ class Replay:
     ) -> list[dict[str, Array]]:
         """Note the sums of a round, and return what all replays release: arrays of their shapes, as long as the clip norm."""
         sums = [dict(arrays) for arrays in releases]
-        self.trace.releases.append(Released(here(), self._times.get(number), sums, list(norms), _random_state()))
+        self.trace.releases.append(ReplayedRound(here(), self._times.get(number), sums, list(norms), _random_state()))
         generator = np.random.Generator(np.random.PCG64(number))
         found = []
         for arrays, norm in zip(sums, norms, strict=True):
@@ -215,7 +215,7 @@ class Replay:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nowhere, stream)
-        sys.stdout, sys.stderr = _Stream("stdout", self), _Stream("stderr", self)
+        sys.stdout, sys.stderr = _NotedStream("stdout", self), _NotedStream("stderr", self)
         logging.Logger.handle = _noting(self)  # type: ignore[method-assign, assignment]
         warnings.showwarning = lambda *_, **__: None
         sys.dont_write_bytecode = True
@@ -411,7 +411,7 @@ def shorter(size: int) -> Callable[[Any], int]:
     return counted
 
 
-class _Stream(io.StringIO):
+class _NotedStream(io.StringIO):
     """Standard output or error of a replay: notes what the user's code prints, and its line."""
 
     def __init__(self, name: str, replay: Replay) -> None:

@@ -35,7 +35,7 @@ DEEP, MOST, KEPT = 8, 10_000, 100_000
 #: How the state of a generator is shown.
 GENERATOR = "a generator"
 
-Numbers = NDArray[Any]
+SeenArray = NDArray[Any]
 
 
 class Seen(NamedTuple):
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
 
     digest: str
     shown: str
-    numbers: Numbers | None = None
+    numbers: SeenArray | None = None
 
 
 class Variable(NamedTuple):
@@ -55,23 +55,23 @@ class Variable(NamedTuple):
 
 
 @cache
-def is_own(file: str) -> bool:
+def _is_own(file: str) -> bool:
     """Return whether code in a file is the user's own."""
     return not file.startswith("<frozen") and not os.path.realpath(file).startswith(FOREIGN)
 
 
-def own_frames() -> Iterator[FrameType]:
+def _own_frames() -> Iterator[FrameType]:
     """Yield the frames of the user's code on the stack, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if is_own(frame.f_code.co_filename):
+        if _is_own(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 
 
 def here() -> str:
     """Return the file and the line of the user's code that runs, or an empty text if there is none."""
-    frame = next(own_frames(), None)
+    frame = next(_own_frames(), None)
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
@@ -79,16 +79,16 @@ def raised_at(traceback: TracebackType | None) -> str:
     """Return the file and the line of the user's code through which an error went last."""
     line = ""
     while traceback is not None:
-        if is_own(file := traceback.tb_frame.f_code.co_filename):
+        if _is_own(file := traceback.tb_frame.f_code.co_filename):
             line = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return line
 
 
-def variables() -> Iterator[tuple[CodeType, str, Any]]:
+def _variables() -> Iterator[tuple[CodeType, str, Any]]:
     """Yield the variables of the user's functions on the stack, and of their modules, with the code where they are."""
     modules = set[int]()
-    for frame in own_frames():
+    for frame in _own_frames():
         known = frame.f_locals.items() if frame.f_locals is not frame.f_globals else ()
         yield from ((frame.f_code, name, value) for name, value in list(known))
         if id(frame.f_globals) not in modules:
@@ -102,7 +102,7 @@ def state() -> dict[Variable, Seen]:
     """Return the variables of the user's code: numbers, texts, arrays, generators, and the `state_dict` of what has one."""
     found: dict[Variable, Seen] = {}
     followed: dict[int, Any] = {}
-    for code, name, value in variables():
+    for code, name, value in _variables():
         for path, leaf in _leaves(value, name, followed, whole=False):
             found[Variable(code.co_filename, code.co_qualname, path)] = seen(leaf)
     return found
@@ -121,7 +121,7 @@ def seen(value: Any) -> Seen:
     return Seen(f"{array.dtype} {array.shape} {digest}", shown, array.astype(np.float64) if numeric else None)
 
 
-def array_of(value: Any) -> Numbers | None:
+def array_of(value: Any) -> SeenArray | None:
     """Return the numbers of an array or a tensor, which must not be changed; None for anything else."""
     if isinstance(value, np.ndarray | np.generic):
         return None if value.dtype.hasobject else np.asarray(value)
@@ -138,7 +138,7 @@ def data_of(records: int, known: dict[int, Any]) -> Iterator[Any]:
     what has a gradient are no data.
     """
     followed: dict[int, Any] = {}
-    for _, name, value in variables():
+    for _, name, value in _variables():
         for _, leaf in _leaves(value, name, followed, whole=True):
             if id(leaf) in known:
                 continue
@@ -163,7 +163,7 @@ def _is_array(value: Any) -> bool:
 
 def _is_own_class(kind: type) -> bool:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and is_own(file))
+    return kind.__module__ == "__main__" or (file is not None and _is_own(file))
 
 
 def _leaves(
@@ -198,7 +198,7 @@ def _parts(value: Any, name: str, whole: bool) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple | deque):
         yield from ((f"{name}[{index}]", part) for index, part in enumerate(list(value)[:MOST]))
     elif isinstance(value, FunctionType):
-        if is_own(value.__code__.co_filename):
+        if _is_own(value.__code__.co_filename):
             cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
             yield from ((variable, cell.cell_contents) for variable, cell in cells if _is_filled(cell))
     elif kind.__module__.startswith("pyaccount.") and not (whole and "integrations" in kind.__module__):
