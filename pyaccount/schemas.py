@@ -36,6 +36,7 @@ _OUTPUTS = {
     "independent-verdict": ("gate.independent:IndependentVerdict", "verdict of the independent checker"),
     "preparation": ("data.report:Preparation", "preparation"),
     "audit": ("auditing.report:Audit", "audit"),
+    "probe": ("training.probing:Probe", "probe"),
     "plan": ("certificate.plan_record:PlanRecord", "plan"),
     "matrix": ("certificate.matrix_description:MatrixDescription", "matrix"),
     "amplification-plan": ("certificate.plan_record:AmplificationPlanRecord", "plan of an amplification"),

@@ -42,6 +42,7 @@ _HOMES = {
     "attest": "attest",
     "card": "publishing",
     "export": "publishing",
+    "probe": "probe",
     "audit": "audit",
     "ledger": "ledger",
     "runs": "runs",

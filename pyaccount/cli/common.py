@@ -71,7 +71,7 @@ EXIT_CODES = {
     HOLDS: "Success. The claim holds (certify, compare, sweep), the certificate passes (check) or agrees with what "
     "was recomputed (verify), the audit is consistent (audit), or the command did what it was asked to do.",
     FAILS: "The claim does not hold, the certificate does not meet a limit, no trusted key signed it, it does not "
-    "agree with what was recomputed, or the audit refutes it.",
+    "agree with what was recomputed, the audit refutes it, or the probe found something.",
     WRONG: "The document, the certificate or the command line is wrong, or a package that the command needs is not "
     "installed. There is no result for it.",
     STOPPED: "A limit of time or memory was reached, or a number could not be bounded: nothing was certified. Or the "

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +31,7 @@ from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
 from pyaccount.training.opening import RankState, check_ranks, opened, position_of, run_state
 from pyaccount.training.record import RecordedRelease, RecordedTrainer
+from pyaccount.training.replay import replaying
 from pyaccount.training.sums import (
     ALONE,
     Array,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.base import Attributed
     from pyaccount.training.drawing import NoiseSource
+    from pyaccount.training.probing import Probe
+    from pyaccount.training.replay import Replay
     from pyaccount.training.spending import Spending
 
 #: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
@@ -191,9 +194,13 @@ class TrainingRun:
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
+        self._run = certified(source)
+        replay = replaying()
+        if replay is not None:
+            folder, records = replay.opening(records, normaliser, world)
+            key, mark, ledger, moved = None, Path(folder) / "mark", None, False
         # An absolute path stays right if the working directory changes.
         place = Path(folder).absolute()
-        self._run = certified(source)
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
@@ -230,7 +237,7 @@ class TrainingRun:
                 self._folder.close()
                 raise
         #: Everything is drawn from this key, which depends on the run's key and on the document: no two documents share draws.
-        self._root = root_of(self._folder.key, self._folder.recorded.header)
+        self._root = root_of(self._folder.key, self._folder.recorded.header) if replay is None else replay.root()
         #: Batches and noise are drawn by stateful objects, which only one thread at a time may use.
         self._lock = threading.RLock()
         self._step: Step | None = None
@@ -240,6 +247,11 @@ class TrainingRun:
         self._round = len(self._folder.releases)
         self._process = os.getpid()
         _OPEN.add(self)
+        #: The replay of a probe that asks about this run, in its process.
+        self._replay: Replay | None = None
+        if replay is not None:
+            rounds, secret = self._run.body_runs[0].rounds, self._run.document.privacy.adjacency == "add-remove"
+            self._replay = replay.opened(self._sizes[0], rounds, self._most[0], secret_size=secret)
 
     @property
     def rounds(self) -> int:
@@ -331,6 +343,26 @@ class TrainingRun:
         """
         return Rehearsal(self)
 
+    def probe(
+        self, step: Callable[[Step], object], *, rounds: int = 10, time_limit: float | str | None = None
+    ) -> Probe:
+        """Replay a round of your own training loop on neighbouring data, and return what depends on the data beside its release.
+
+        `step` does one round: it gets the `Step`, reads its batch and releases its sum. Each replay is a forked process with a
+        run of its own: nothing changes this run, its record, its ledger, the model or the data. `time_limit` is for all of them,
+        in seconds or as a text such as `10 min`. `pyaccount probe` does the same for a script; docs/training.md says what is
+        compared. Raises `RunError` if the rounds cannot be replayed, and `LimitError` at the time limit.
+        """
+        from pyaccount.training.probing import probed_step  # few runs are probed
+
+        def body() -> None:
+            with Rehearsal(self) as run:
+                while run.round < run.rounds:
+                    with run.step() as opened:
+                        step(opened)
+
+        return probed_step(body, step, rounds=rounds, time_limit=time_limit)
+
     def trained_with(self, name: str, clipping: str) -> None:
         """State how the contributions of the next release were clipped: in the integration of which library. The record has it.
 
@@ -353,6 +385,11 @@ class TrainingRun:
 
         Raises `PlanExceededError` for a round after the last one.
         """
+        found = self._batch(number)
+        return found if self._replay is None else self._replay.batch(number, found, self._batch)
+
+    def _batch(self, number: int) -> Batch:
+        """Draw a batch."""
         part = self._run.body_run(number)
         with self._lock:
             if self._batches is None or self._batches[0] != part.place:
@@ -362,6 +399,8 @@ class TrainingRun:
     def step(self) -> Step:
         """Return the next round, to be used as `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
         self._run.body_run(self._round)
+        if self._replay is not None:
+            self._replay.looked()
         return Step(self)
 
     def accountant(self) -> Accountant:
@@ -406,6 +445,9 @@ class TrainingRun:
 
         Raises `RunError` if the state belongs to another run, or has more rounds than the record.
         """
+        if self._replay is not None:
+            # A replay begins with the first round, whatever was trained before.
+            return
         with self._lock:
             if self._step is not None:
                 raise RunError("a state cannot be loaded in the middle of a round: end the round first")
@@ -433,6 +475,8 @@ class TrainingRun:
 
         If it has released its last round, its entry in a ledger is committed.
         """
+        if self._replay is not None:
+            self._replay.closed()
         with self._lock:
             self._folder.close()
             if self._spending is not None:
@@ -479,18 +523,11 @@ class TrainingRun:
         check_process(self._process)
         part = self._run.body_run(number)
         releases = (named(sums), *also_of(part.body, also))
-        for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
-            check_norm(arrays, norm, self._most[part.place])
-        releases = tuple(map(self._summed, releases))
-        deviations = self._deviations(part, number)
-        with self._lock:
-            if self._spending is not None:
-                self._spending.begin()
-            noise = self._drawn(part, number, releases)
-        noised = [
-            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
-            for index, arrays in enumerate(releases)
-        ]
+        norms = norms_of(part, self._clip_norms)
+        if self._replay is not None:
+            noised = self._replay.released(number, releases, norms)
+        else:
+            noised = self._noised(part, number, releases, norms)
         normaliser = self._normalisers[part.index]
         means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
         names = [release.what for release in part.body.noise.also]
@@ -501,6 +538,23 @@ class TrainingRun:
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
         self._round, self._trainer = number + 1, None
         return means if isinstance(sums, Mapping) else means[ALONE], more
+
+    def _noised(
+        self, part: BodyRun, number: int, releases: tuple[dict[str, Array], ...], norms: Sequence[float]
+    ) -> list[dict[str, Array]]:
+        """Record a round, and return its noisy sums."""
+        for arrays, norm in zip(releases, norms, strict=True):
+            check_norm(arrays, norm, self._most[part.place])
+        releases = tuple(map(self._summed, releases))
+        deviations = self._deviations(part, number)
+        with self._lock:
+            if self._spending is not None:
+                self._spending.begin()
+            noise = self._drawn(part, number, releases)
+        return [
+            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
+            for index, arrays in enumerate(releases)
+        ]
 
     def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """Return the sums to which noise is added: those that were given. A rehearsal replaces them."""
