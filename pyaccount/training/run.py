@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from pyaccount.training.drawing import NoiseSource
     from pyaccount.training.spending import Spending
 
-#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
-#: bytes, starting the thread takes longer than it saves.
+#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn, and the round
+#: is recorded in one while the noise is added. For fewer bytes, starting the threads takes longer than it saves.
 LARGE = 1 << 20
 
 #: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
@@ -67,6 +67,10 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _done() -> None:
+    """Do nothing: the round is recorded."""
 
 
 class Step:
@@ -486,17 +490,20 @@ class TrainingRun:
         with self._lock:
             if self._spending is not None:
                 self._spending.begin()
-            noise = self._drawn(part, number, releases)
-        noised = [
-            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
-            for index, arrays in enumerate(releases)
-        ]
-        normaliser = self._normalisers[part.index]
-        means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
+            noise, recorded = self._drawn(part, number, releases)
+        # Only the main sum is divided.
+        divisors = [self._normalisers[part.index], *(1.0 for _ in releases[1:])]
+        means, *noised = (
+            {name: noisy(array, noise[index, name], deviations[index], divisor) for name, array in arrays.items()}
+            for index, (arrays, divisor) in enumerate(zip(releases, divisors, strict=True))
+        )
+        # Nothing is given out before it is recorded.
+        with self._lock:
+            recorded()
         names = [release.what for release in part.body.noise.also]
         more = {
             what: arrays if isinstance(also[what], Mapping) else arrays[what]
-            for what, arrays in zip(names, noised[1:], strict=True)
+            for what, arrays in zip(names, noised, strict=True)
         }
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
         self._round, self._trainer = number + 1, None
@@ -506,8 +513,14 @@ class TrainingRun:
         """Return the sums to which noise is added: those that were given. A rehearsal replaces them."""
         return arrays
 
-    def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
-        """Record a round with these sums, or check that it was recorded with exactly these, and return its noise."""
+    def _drawn(
+        self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]
+    ) -> tuple[Rows, Callable[[], None]]:
+        """Begin to record a round with these sums, or check that it was recorded with exactly these, and return its noise.
+
+        Nothing may be given out before the function that is returned beside it has returned: it waits until the round is recorded
+        and marked, and raises what has failed there.
+        """
         folder, repeated = self._folder, number < self.released
         layout = layout_of(releases)
         known = folder.known(number)
@@ -528,7 +541,8 @@ class TrainingRun:
         # its own sum.
         draws_first = known is None and (self.world == 1 or not self._noise.from_key)
         noise: Rows | None = None
-        if draws_first and sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE:
+        large = sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE
+        if draws_first and large:
             tagged = aside(tag, releases, key)
             noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
             sum_tag = tagged()
@@ -545,12 +559,16 @@ class TrainingRun:
         if noise is None:
             noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
         release = replace(release, noise=self._noise.tag(number, seed, noise))
-        if known is None:
-            folder.release(release)
-        elif release.noise != known.noise:
-            raise self._another_sum(number, repeated=repeated)
+        if known is not None:
+            if release.noise != known.noise:
+                raise self._another_sum(number, repeated=repeated)
+            folder.keep_mark()
+            return noise, _done
+        if large:
+            return noise, folder.release_aside(release)
+        folder.release(release)
         folder.keep_mark()
-        return noise
+        return noise, _done
 
     def _another_sum(self, number: int, *, repeated: bool) -> RunError:
         """Return the error for a round whose sum or noise is not the recorded one."""
