@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import tempfile
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     from pyaccount.training.drawing import NoiseSource
     from pyaccount.training.spending import Spending
 
-#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn, and the round
-#: is recorded in one while the noise is added. For fewer bytes, starting the threads takes longer than it saves.
+#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn, and the
+#: round is recorded in one while the noise is added. For fewer bytes, starting the threads takes longer than it saves.
 LARGE = 1 << 20
 
 #: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
@@ -67,6 +68,12 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+@functools.cache
+def _version(library: str) -> str:
+    """Return the version of an installed library. It is read from a file, which takes as long as recording a round."""
+    return metadata.version(library)
 
 
 def _done() -> None:
@@ -342,7 +349,7 @@ class TrainingRun:
         """
         trainer = self._trainer
         if trainer is None or (trainer.name, trainer.clipping) != (name, clipping):
-            trainer = RecordedTrainer(name, metadata.version(name), clipping)
+            trainer = RecordedTrainer(name, _version(name), clipping)
         place = self._run.body_run(self._round).place
         known = self._folder.recorded.trainers.get(place)
         if known is not None and place != self._folder.recorded.unused_layout and not known.agrees(trainer):
@@ -351,6 +358,15 @@ class TrainingRun:
                 "the record states one way for a phase, so go on as before"
             )
         self._trainer = trainer
+
+    @property
+    def recorded_trainer(self) -> RecordedTrainer | None:
+        """The integration that clipped the rounds before, as far as they are of the same phase as the next one; None without."""
+        if self._round >= self.rounds:
+            return None
+        place = self._run.body_run(self._round).place
+        recorded = self._folder.recorded
+        return None if place == recorded.unused_layout else recorded.trainers.get(place)
 
     def batch(self, number: int) -> Batch:
         """Return the batch of round `number`, counted from 0; it is the same in every call.

@@ -131,12 +131,12 @@ def test_noise_that_is_added_in_the_core_has_the_bits_of_noise_that_is_shown(
         for _ in range(3):
             nonce = random.bytes(32)
             expected, drawn = shown.next(nonce), kept.draw(nonce)
-            for array in shapes:
-                sum = np.asarray(100.0 * random.standard_normal(shapes[array]), dtype=kind, order="F")
+            for array, shape in shapes.items():
+                sum = np.asarray(100.0 * random.standard_normal(shape), dtype=kind, order="F")
                 found = noisy(sum.copy(order="K"), drawn[array], 0.7, 3.0)
                 by_numpy = noisy(sum, expected[array], 0.7, 3.0)
                 assert found.dtype == sum.dtype
-                assert found.shape == shapes[array]
+                assert found.shape == shape
                 assert np.array_equal(found, by_numpy)
         old = drawn["vector"]
         kept.draw(random.bytes(32))
