@@ -442,7 +442,7 @@ mod tests {
         let noise = [0.3, -0.3, 1.25, 1.75, -7.0, 1e9, f64::from(f32::MAX)];
         let mut sums = [1.0f32, 0.0, 0.5, 0.5, 7.0, 0.5, f32::MAX];
         add_noise(&noise, 0.5, 3.0, &mut sums);
-        assert_eq!(sums[..3], [1.5f32 / 3.0, 0.0, 2.0 / 3.0]);
+        assert_eq!(sums[..3], [1.5f32 / 3.0, -0.5 / 3.0, 2.0 / 3.0]);
         // 2.25 lies between 2 and 2.5, of which the former is an even multiple.
         assert_eq!(sums[3..], [2.0f32 / 3.0, 0.0, 1e9 / 3.0, f32::INFINITY]);
         let mut sums = [1.0f64, 1e300];
