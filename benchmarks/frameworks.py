@@ -1,7 +1,7 @@
 """Seconds of a private step, paired: Opacus and opake alone, Opacus and `torch.func` with a run's batches, noise and record, and
 the same loop without privacy.
 
-    python benchmarks/frameworks.py [--repeats 15] [--width 256] [--batch 64] [--clipping]
+    python benchmarks/frameworks.py [--model mlp] [--repeats 15] [--width 256] [--batch 64] [--clipping]
 
 Needs pyaccount, opacus, and torch, in an environment of their own; opake is timed if it is installed (opake-dpsgd). A round of
 pairs runs one step of each on the same model and batches of one expected size; the medians of the times, of the processor time of
@@ -39,11 +39,60 @@ import pyaccount
 from pyaccount.integrations.opacus import PrivacyEngine
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
-RECORDS, FEATURES, SIGMA = 4096, 64, 1.0
+RECORDS, FEATURES, WORDS, SIGMA = 4096, 64, 1280, 1.0
+
+#: The network of the steps: `main` sets it.
+MODEL = "mlp"
+
+
+class Attention(nn.Module):
+    """Attention of two heads, of layers that every library knows."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.given, self.made = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        count, length, width = rows.shape
+        query, key, value = self.given(rows).reshape(count, length, 3, 2, width // 2).permute(2, 0, 3, 1, 4)
+        weights = (query @ key.transpose(2, 3) / (width // 2) ** 0.5).softmax(dim=3)
+        return self.made((weights @ value).transpose(1, 2).reshape(count, length, width))
+
+
+class Transformer(nn.Module):
+    """A classifier of texts with one block."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.words, self.attention = nn.Embedding(WORDS, width), Attention(width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.wide = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, texts: torch.Tensor) -> torch.Tensor:
+        rows = self.words(texts)
+        rows = rows + self.attention(self.first(rows))
+        rows = rows + self.wide(self.second(rows))
+        return self.head(rows.mean(dim=1))
 
 
 def net(width: int) -> nn.Module:
     torch.manual_seed(1)
+    if MODEL == "cnn":
+        return nn.Sequential(
+            nn.Conv2d(1, 16, 8, 2, padding=3),
+            nn.ReLU(),
+            nn.MaxPool2d(2, 1),
+            nn.Conv2d(16, 32, 4, 2),
+            nn.ReLU(),
+            nn.MaxPool2d(2, 1),
+            nn.Flatten(),
+            nn.Linear(512, 32),
+            nn.ReLU(),
+            nn.Linear(32, 10),
+        )
+    if MODEL == "transformer":
+        return Transformer()
     return nn.Sequential(
         nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
     )
@@ -51,7 +100,11 @@ def net(width: int) -> nn.Module:
 
 def data() -> TensorDataset:
     generator = torch.Generator().manual_seed(1)
-    features = torch.randn(RECORDS, FEATURES, generator=generator)
+    features = {
+        "mlp": lambda: torch.randn(RECORDS, FEATURES, generator=generator),
+        "cnn": lambda: torch.randn(RECORDS, 1, 28, 28, generator=generator),
+        "transformer": lambda: torch.randint(WORDS, (RECORDS, 32), generator=generator),
+    }[MODEL]()
     return TensorDataset(features, torch.randint(10, (RECORDS,), generator=generator))
 
 
@@ -67,12 +120,14 @@ def opened(folder: Path, batch: int, rounds: int) -> pyaccount.TrainingRun:
     return pyaccount.TrainingRun(document, folder, records=RECORDS, uncertified=True)
 
 
-def steps(model: nn.Module, optimizer: Any, loader: Any) -> Iterator[None]:
+def steps(
+    model: nn.Module, optimizer: Any, loader: Any, criterion: Any = nn.functional.cross_entropy
+) -> Iterator[None]:
     """Make one step for each batch, as users of Opacus do."""
     while True:
         for features, labels in loader:
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(features), labels).backward()
+            criterion(model(features), labels).backward()
             optimizer.step()
             yield
 
@@ -214,17 +269,21 @@ def compare_clipping(repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--model", choices=("mlp", "cnn", "transformer"), default="mlp")
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--without-opake", action="store_true", help="opake takes most of the time")
     parser.add_argument("--clipping", action="store_true")
     asked = parser.parse_args()
     if asked.clipping:
         compare_clipping(asked.repeats)
         return
+    global MODEL  # noqa: PLW0603 - one network for all steps of the process
+    MODEL = asked.model
     warnings.simplefilter("ignore")
     rounds = asked.repeats + 3
     with tempfile.TemporaryDirectory() as temporary:
-        runs = [opened(Path(temporary) / str(number), asked.batch, rounds) for number in range(3)]
+        runs = [opened(Path(temporary) / str(number), asked.batch, rounds) for number in range(4)]
         loader, ways = DataLoader(data(), batch_size=asked.batch), dict[str, Callable[[], None]]()
 
         def taken(name: str, made: Iterator[None]) -> None:
@@ -243,9 +302,18 @@ def main() -> None:
             module=ours, optimizer=torch.optim.SGD(ours.parameters(), lr=0.1), data_loader=loader
         )
         taken("Opacus with a run", steps(model, optimizer, batches))
+        ghosts = net(asked.width)
+        model, optimizer, criterion, batches = PrivacyEngine(runs[3]).make_private(
+            module=ghosts,
+            optimizer=torch.optim.SGD(ghosts.parameters(), lr=0.1),
+            data_loader=loader,
+            criterion=nn.CrossEntropyLoss(),
+            grad_sample_mode="ghost",
+        )
+        taken("ghost clipping with a run", steps(model, optimizer, batches, criterion))
         taken("torch.func with a run", by_functions(runs[1], asked.width))
         taken("what a run adds", of_the_run(runs[2], asked.width))
-        if importlib.util.find_spec("opake") is not None:
+        if importlib.util.find_spec("opake") is not None and not asked.without_opake:
             taken("opake alone", by_opake(asked.width, asked.batch))
         taken("without privacy", plain(asked.width, asked.batch))
         times: dict[str, list[float]] = {name: [] for name in ways}
@@ -258,20 +326,18 @@ def main() -> None:
                 busy[name].append(time.process_time() - worked)
         for run in runs:
             run.close()
-    table = Table("step", "median, ms", "processor, ms", "ratio to Opacus alone", "quartiles")
-    first = times["Opacus alone"][3:]  # the first steps warm up
-    for name, found in times.items():
-        ratios = [one / other for one, other in zip(found[3:], first, strict=True)]
-        low, _, high = statistics.quantiles(ratios, n=4)
-        table.add_row(
-            name,
-            f"{1e3 * statistics.median(found[3:]):.2f}",
-            f"{1e3 * statistics.median(busy[name][3:]):.2f}",
-            f"{statistics.median(ratios):.3f}",
-            f"{low:.3f} to {high:.3f}",
-        )
+    table = Table("step", "median, ms", "processor, ms", "ratio of processor times", "quartiles", "ratio of times")
+    for name in times:
+        cells = [f"{1e3 * statistics.median(found[name][3:]):.2f}" for found in (times, busy)]
+        for measured in (busy, times):
+            # The first steps warm up.
+            first = measured["Opacus alone"][3:]
+            ratios = [one / other for one, other in zip(measured[name][3:], first, strict=True)]
+            low, _, high = statistics.quantiles(ratios, n=4)
+            cells += [f"{statistics.median(ratios):.3f}", f"{low:.3f} to {high:.3f}"]
+        table.add_row(name, *cells[:-1])
     parameters = sum(parameter.numel() for parameter in net(asked.width).parameters())
-    console = Console()
+    console = Console(width=130)
     console.print(f"{parameters:_} parameters, batches of {asked.batch}, {torch.get_num_threads()} threads")
     console.print(table)
 

@@ -3,8 +3,9 @@
 A row of banded noise needs one fresh row of normal numbers and one reading of the bands − 1 rows that are kept. Each is measured
 by itself in the same run, in turns: the generator by independent noise of the same size, the memory by reading as many rows of as
 many bytes on all cores. Medians are compared with the sum of both. jax_privacy's row is that of its streaming matrix, compiled,
-from jax's normal numbers; opake-accounting draws no noise. Times never fail the run: it prints whether the target is met and
-exits with 0.
+from jax's normal numbers; opake-accounting draws no noise. For scale, numpy's normal numbers and a copy of a row are beside
+these; `taskset --cpu-list 0` measures all on one core. Times never fail the run: it prints whether the target is met and exits
+with 0.
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ def main() -> None:
         "blt, 4 buffers": stream_of({"kind": "blt", "buffers": 4}, numbers).next,
         "banded-inverse, 4 bands": stream_of({"kind": "banded-inverse", "bands": 4}, numbers).next,
     }
+    drawn, copied = np.random.default_rng(1), np.ones(numbers, np.float32)
+    works["numpy's normal numbers, one core"] = lambda: drawn.standard_normal(numbers, np.float32)
+    works["a copy of memory, one core"] = copied.copy
     found = peer(bands)
     if found is not None:
         works["jax_privacy"] = found

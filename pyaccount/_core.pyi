@@ -812,13 +812,22 @@ class NoiseRows:
         """
 
     def next(
-        self, fresh: Sequence[tuple[bytes, int, float]], coefficients: Sequence[float], out: NDArray[np.generic]
+        self,
+        fresh: Sequence[tuple[bytes, int, float]],
+        coefficients: Sequence[float],
+        out: NDArray[np.generic] | None = None,
     ) -> None:
-        """Write z = Σ weight·w_round + Σ_j coefficients_j·m_j for the (key, round, weight) in `fresh` into `out`.
+        """Draw z = Σ weight·w_round + Σ_j coefficients_j·m_j for the (key, round, weight) in `fresh`, and write it into `out`.
 
         w_round is the row of Z that is drawn from the key of 32 bytes, in the stream of the round.
 
         The memory then goes on by this row. After an error it has not, unless that is a KeyboardInterrupt: then it may have.
+        """
+
+    def add(self, start: int, length: int, sums: NDArray[np.generic], step: float, divisor: float) -> None:
+        """Replace `length` sums of float32 or float64, from element `start` on, by sum + newest row, for rows of doubles.
+
+        It is added in double precision, rounded to a multiple of `step`, then to the type of the sums, and divided in that type.
         """
 
     def clear(self) -> None:

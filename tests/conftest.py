@@ -238,3 +238,15 @@ def run(capsys: pytest.CaptureFixture[str]) -> snapshots.Run:
 def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make `tmp_path` the working folder, in which the files lie that a document in memory names."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def ways_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let trials of ways to clip take the first one that is possible, however long it takes: times differ between runs."""
+    from pyaccount.integrations import choosing  # it needs PyTorch
+
+    def once(clip: Any) -> float:
+        clip()
+        return 1.0
+
+    monkeypatch.setattr(choosing, "seconds_of", once)

@@ -27,6 +27,11 @@ def check_arguments(args: Any, *, public_evaluation: bool, ghost: bool = False) 
         raise RunError("; ".join(refused))
 
 
+def allows_ghosts(args: Any) -> bool:
+    """Return whether gradients can be clipped by ghost clipping with these arguments."""
+    return next(_problems_of_ghosts(args), None) is None
+
+
 def check_place(run: TrainingRun, output_dir: str) -> None:
     """Raise `RunError` if the key of a run is in the folder of the model, which `push_to_hub` uploads as a whole."""
     folder = Path(output_dir).resolve()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,13 @@ from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.files import write_atomically
 from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.integrations.model_card import write_card
-from pyaccount.integrations.training_arguments import DEFAULT_NORM, check_arguments, check_place, steps_of
+from pyaccount.integrations.training_arguments import (
+    DEFAULT_NORM,
+    allows_ghosts,
+    check_arguments,
+    check_place,
+    steps_of,
+)
 from pyaccount.training import TrainingRun
 
 try:
@@ -39,6 +46,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
+from pyaccount.integrations.choosing import RECORDS, Way, attend, attention_of, fastest, made_up
 from pyaccount.integrations.records import Tensors, parts_of, tried_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
@@ -56,6 +64,8 @@ UNPROTECTED = ("loss", "train_loss", "total_flos")
 
 #: What a trainer may ask for that needs a backward pass for each record.
 _CHECKPOINTING = "gradient_checkpointing=True is a reason (TRL has it by default): set it to False. "
+
+_LOG = logging.getLogger(__name__)
 
 Examples = list[Any]
 
@@ -127,8 +137,10 @@ class PrivateTraining:
         * `run`: the run to train. With several processes, each opens it with its rank.
         * `also`: groups of parameters that the document releases as other sums, as for `PrivateOptimizer`.
         * `clipping`: `vectorized` computes the gradients of all records of a part at once with `torch.func`, `one-by-one` has a
-          backward pass for each record, and `auto` tries the former with one record and otherwise takes the latter. `ghost` has
-          no gradient of a single record in memory, and needs Opacus; see `pyaccount.integrations.ghost` for what it refuses.
+          backward pass for each record, and `ghost` has no gradient of a single record in memory, and needs Opacus; see
+          `pyaccount.integrations.ghost` for what it refuses. `auto` takes the fastest of those that are possible, by a trial
+          before the first round, with eager attention if `vectorized` needs it; the record names the way, and a resumed run
+          keeps it.
         * `unprotected_loss`: logs the loss on the training data. It has no noise and no certificate covers it, so it must stay
           with those who may see the data, and so must checkpoints, whose `trainer_state.json` has the logs.
         * `public_evaluation`: states that the evaluation data need no protection, so a model may be chosen by them.
@@ -151,6 +163,8 @@ class PrivateTraining:
         if args.max_grad_norm == DEFAULT_NORM:
             args.max_grad_norm = 0.0
         self._also, self._clipping, self._shown = also, clipping, unprotected_loss
+        #: How the rounds are clipped; None before it is chosen.
+        self._way = None if clipping == "auto" else Way(clipping)
         self._give_up = give_up
         self._seen = 0
         self._private: PrivateOptimizer | None = None
@@ -226,11 +240,10 @@ class PrivateTraining:
             )
         self._private = None
         try:
+            self._choose()
             found = super().train(folder or None, *more, **named)  # type: ignore[misc]
         finally:
-            if self._ghost is not None:
-                self._ghost.close()
-                self._ghost = None
+            self._close_ghosts()
         if self._shown:
             return found
         return TrainOutput(found.global_step, float("nan"), _without(found.metrics, UNPROTECTED))
@@ -272,7 +285,8 @@ class PrivateTraining:
             found = self._clipped(inner, trainer._prepare_inputs(part) if part else part)
             self._private.add(found)
             losses.append(found.losses)
-        self.run.trained_with("transformers", "ghost" if self._clipping == "ghost" else "gradients of single records")
+        assert self._way is not None
+        self.run.trained_with("transformers", self._way.recorded)
         self._private.release()
         if not self._shown:
             return torch.zeros((), device=trainer.args.device)
@@ -304,13 +318,90 @@ class PrivateTraining:
         return parts_of(examples, self._collator, most)
 
     def _clipped(self, model: nn.Module, part: Tensors) -> Any:
-        if self._clipping == "ghost":
+        if self._way is None:
+            self._choose()
+        assert self._way is not None
+        if self._way.clipping == "ghost":
             return self._ghosts(model).sums(part)
-        if part and self._clipping == "auto":
-            self._clipping = "vectorized" if self._can_vectorize(model, part) else "one-by-one"
-        return clipped_sums_of(
-            model, self.example_loss, part, run=self.run, also=self._also, one_by_one=self._clipping == "one-by-one"
+        return self._by_records(model, part, one_by_one=self._way.clipping == "one-by-one")
+
+    def _by_records(self, model: nn.Module, part: Tensors, *, one_by_one: bool) -> Any:
+        return clipped_sums_of(model, self.example_loss, part, run=self.run, also=self._also, one_by_one=one_by_one)
+
+    def _choose(self) -> None:
+        """Choose how the rounds are clipped: as those before, or by a trial. Raises `RunError` if it is not as those before."""
+        trainer: Any = self
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        known = self.run.recorded_trainer
+        if self._way is None and known is not None:
+            self._way = Way.named(known.clipping)
+        elif self._way is None:
+            training = model.training
+            model.train()
+            try:
+                self._way = self._timed(model)
+            finally:
+                model.train(training)
+            _LOG.info("clipping: %s, as the record says from round 0 on", self._way.recorded)
+        if self._way.eager:
+            attend(model, "eager")
+        self.run.trained_with("transformers", self._way.recorded)
+
+    def _timed(self, model: nn.Module) -> Way:
+        """Return the fastest way with records that are made up; warn if gradients of several cannot be computed at once."""
+        trainer: Any = self
+        data = trainer.get_train_dataloader().dataset
+        one = trainer._prepare_inputs(next(self.parts([data[0]])))
+        with torch.random.fork_rng():
+            records = made_up(one, min(RECORDS, trainer.args.per_device_train_batch_size), model)
+        before = attend(model, attention_of(model))
+        ways = [Way("vectorized"), Way("one-by-one")]
+        if allows_ghosts(trainer.args):
+            ways.insert(1, Way("ghost"))
+        if before not in (None, "eager"):
+            ways.insert(1, Way("vectorized", eager=True))
+        # All processes must come to the same choice, and times differ.
+        possible, reasons = (
+            ([], {}) if self.run.world > 1 else fastest(ways, lambda way: self._tried(model, way, records, before))
         )
+        for way in possible:
+            if way.clipping != "ghost" or self._exact_ghosts(model):
+                together = any(other.clipping == "vectorized" for other in possible)
+                if way == Way("one-by-one") and not together and Way("vectorized") in reasons:
+                    self._warn(reasons[Way("vectorized")])
+                return way
+        # No way is possible with the made-up records: the first of the data decides as far as it can.
+        return Way("vectorized" if self._can_vectorize(model, one) else "one-by-one")
+
+    def _exact_ghosts(self, model: nn.Module) -> bool:
+        """Return whether ghost clipping is exact for the first records of the data."""
+        try:
+            self._ghosts(model)
+        except RunError:
+            self._close_ghosts()
+            return False
+        return True
+
+    def _tried(self, model: nn.Module, way: Way, records: Tensors, usual: str | None) -> Any:
+        """Clip the records of the trial in a way, and leave the model as it was."""
+        if way.eager:
+            attend(model, "eager")
+        try:
+            if way.clipping != "ghost":
+                return self._by_records(model, records, one_by_one=way.clipping == "one-by-one")
+            from pyaccount.integrations.ghost import GhostClipping
+
+            ghost = GhostClipping(model, self.example_losses, run=self.run, also=self._also)
+            try:
+                ghost.attempt([{name: tensor[:2] for name, tensor in records.items()}], self.example_loss)
+                return ghost.sums(records)
+            finally:
+                ghost.close()
+        except MissingExtraError as error:
+            raise RunError(str(error)) from error
+        finally:
+            if way.eager:
+                attend(model, usual)
 
     def _ghosts(self, model: nn.Module) -> GhostClipping:
         """Return the ghost clipping of the model, after trying it with the first records of the data, whichever are drawn."""
@@ -325,6 +416,11 @@ class PrivateTraining:
                 self._ghost.attempt((trainer._prepare_inputs(some) for some in tried), self.example_loss)
         return self._ghost
 
+    def _close_ghosts(self) -> None:
+        if self._ghost is not None:
+            self._ghost.close()
+            self._ghost = None
+
     def _can_vectorize(self, model: nn.Module, part: Tensors) -> bool:
         """Try one record, and leave the random numbers of the training as they are."""
         one = {name: tensor[:1] for name, tensor in part.items()}
@@ -334,16 +430,18 @@ class PrivateTraining:
             except RuntimeError as error:
                 if isinstance(error, RunError):
                     raise
-                checkpointing = getattr(self.args, "gradient_checkpointing", False)  # type: ignore[attr-defined]
-                warnings.warn(
-                    "the gradients of several records cannot be computed at once for this model, so there is a backward pass for "
-                    f"each record. {_CHECKPOINTING if checkpointing else ''}attn_implementation='eager' often helps; "
-                    "clipping='one-by-one' says that this is expected. "
-                    f"The reason is: {str(error).splitlines()[0][:200]}",
-                    stacklevel=2,
-                )
+                self._warn(str(error).splitlines()[0][:200])
                 return False
         return True
+
+    def _warn(self, reason: str) -> None:
+        checkpointing = getattr(self.args, "gradient_checkpointing", False)  # type: ignore[attr-defined]
+        warnings.warn(
+            "the gradients of several records cannot be computed at once for this model, so there is a backward pass for "
+            f"each record. {_CHECKPOINTING if checkpointing else ''}attn_implementation='eager' often helps; "
+            f"clipping='one-by-one' says that this is expected. The reason is: {reason}",
+            stacklevel=3,
+        )
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Return 0: the number of operations tells how many records were drawn, which is not released."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from pyaccount.errors import RunError
 from pyaccount.training.facts import ALSO
-from pyaccount.training.noise import Noise, noise_of
+from pyaccount.training.noise import Noise, NoiseStream, noise_of
+from pyaccount.training.noise.noise import DrawnRow
 from pyaccount.training.sums import ALONE, Array
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _tag_of_rows(rows: Mapping[str, NDArray[Any]], key: RunKey) -> str:
 Shapes = list[dict[str, tuple[int, ...]]]
 
 
-class Rows(dict[tuple[int, str], Array]):
+class Rows(dict[tuple[int, str], Array | DrawnRow]):
     """The noise of a round by release (0 is the main sum) and name. Its repr is empty, because noise must stay secret."""
 
     def __repr__(self) -> str:
@@ -122,7 +123,8 @@ class RunNoise:
         for release, stream in streams.items():
             if stream.round != number:
                 self._seek(stream, release, part.start, number, released)
-            noise |= {(release, name): rows for name, rows in stream.next(seed).items()}
+            drawn = stream.draw(seed) if isinstance(stream, NoiseStream) else stream.next(seed)
+            noise |= {(release, name): row for name, row in drawn.items()}
         self._streams = ((part.index, shapes), streams)
         return noise
 
@@ -131,11 +133,11 @@ class RunNoise:
         """Whether all noise is a function of the run's key and the seeds, that is, whether there is no other source."""
         return self._source is None
 
-    def tag(self, number: int, seed: bytes, rows: Mapping[tuple[int, str], Array]) -> str | None:
+    def tag(self, number: int, seed: bytes, rows: Mapping[tuple[int, str], Array | DrawnRow]) -> str | None:
         """Return the tag that is recorded for a round's noise if it comes from another source, otherwise None."""
         if self._source is None:
             return None
-        main = {name: row for (release, name), row in rows.items() if release == 0}
+        main = {name: row for (release, name), row in rows.items() if release == 0 and isinstance(row, np.ndarray)}
         return _tag_of_rows(main, self._root.derive("rows", number, seed.hex()))
 
     def forget(self) -> None:

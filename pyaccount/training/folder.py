@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey, new_nonce, seed_of
-from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, mark_text
+from pyaccount.training.mark import FileMark, Mark, MarkPlace, check_mark, mark_at, mark_text
 from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, RecordedTrainer, begun
 from pyaccount.training.writing import RecordWriter, force
 
@@ -59,15 +60,19 @@ class RunFolder:
     mark: Mark | None
     #: The text that was last written as the mark.
     _marked: str = ""
+    #: The thread that records a release beside its caller, until it has ended: see `release_aside`.
+    _recording: threading.Thread | None = None
 
     @property
     def head(self) -> str:
         """The hash of the last line of the record that this process has read or written."""
+        self._settle()
         return self.recorded.last
 
     @property
     def releases(self) -> list[RecordedRelease]:
         """The recorded releases, one for each round that was released."""
+        self._settle()
         return self.recorded.releases
 
     def known(self, number: int) -> RecordedRelease | None:
@@ -76,6 +81,7 @@ class RunFolder:
         Ranks other than the first wait for the record. Raises `RunError` if the first rank takes too long, or if the file no
         longer continues what was read.
         """
+        self._settle()
         if self.writer is None:
             self._await(number)
         return self.releases[number] if number < len(self.releases) else None
@@ -105,8 +111,45 @@ class RunFolder:
         )
         assert self.releases[-1] == release
 
+    def release_aside(self, release: RecordedRelease) -> Callable[[], None]:
+        """Begin to record the next round and to keep its mark in a thread, and return a function that waits for both.
+
+        That function raises what has failed. A caller that is interrupted need not call it: whatever reads or writes the folder
+        next waits for the thread. A callable that keeps the mark is called by the caller's thread, which is the one it knows.
+        """
+        errors: list[BaseException] = []
+
+        def record() -> None:
+            try:
+                self.release(release)
+                if isinstance(self.mark, FileMark):
+                    self.keep_mark()
+            except BaseException as error:
+                errors.append(error)
+
+        def recorded() -> None:
+            self._settle()
+            if errors:
+                raise errors[0]
+            self.keep_mark()
+
+        self._settle()
+        self._recording = threading.Thread(target=record, daemon=False)
+        self._recording.start()
+        return recorded
+
+    def _settle(self) -> None:
+        """Wait until a release that is recorded in another thread is recorded."""
+        thread = self._recording
+        # A thread that was never started, because its start was interrupted, records nothing.
+        if thread is None or thread is threading.current_thread() or thread.ident is None:
+            return
+        thread.join()
+        self._recording = None
+
     def rewind(self, target: int) -> None:
         """Record that the run continues from the state before round `target`, and that the rounds since are given up."""
+        self._settle()
         if self.writer is not None:
             self._append("rewind", to=target)
 
@@ -122,6 +165,7 @@ class RunFolder:
 
         Raises `RunError` if the mark was changed by somebody else while the run was open.
         """
+        self._settle()
         if self.mark is None:
             return
         text = mark_text(self.key.commitment, len(self.releases), self.head)
@@ -138,6 +182,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Record that the run was closed, and unlock the record. A forked child process only closes its copy of the file."""
+        self._settle()
         if self.writer is None:
             return
         # Errors here do no harm: without the line, the record is that of an open run, and an older mark is still correct.
@@ -149,6 +194,7 @@ class RunFolder:
 
     def _append(self, event: str, **values: Any) -> None:
         assert self.writer is not None
+        self._settle()
         self.writer.append(event, **values)
 
     def _await(self, number: int) -> None:

@@ -4,6 +4,10 @@ If a folder is put back to an earlier state, from a backup, an archive or a snap
 since are no longer counted, and would be released a second time, and nothing in the folder shows it. So after each release the
 hash of the record's last line is kept elsewhere, and a record that does not contain that line is refused.
 
+A mark in a file is written in place. The file has two slots, each with a text, a counter and a checksum of both, and the older
+one is overwritten. If a write is torn, by a crash or while somebody reads, its slot has a wrong checksum, and the other slot
+still has the text that was marked before: that of the last release that was given out.
+
 By default marks are files in the user's state directory. A snapshot of the whole machine puts these back too. If you take such
 snapshots, give a path on another machine, or a callable that keeps a text in an object store, an experiment tracker or a
 transparency log.
@@ -11,9 +15,12 @@ transparency log.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +37,11 @@ MarkPlace = str | os.PathLike[str] | MarkKeeper | None
 #: The largest number of characters of a mark.
 LONGEST = 250
 
+#: The number of bytes of a slot, which is that of a sector of a disk, and the number of slots of a file.
+SLOT, SLOTS = 512, 2
+#: How often a file without a whole slot is read, and the seconds between: both slots may be written while one reader reads.
+READS, PAUSE = 20, 0.005
+
 
 class Mark(Protocol):
     """A text that is kept outside of a run's folder and contains the hash of the record's last line."""
@@ -45,8 +57,30 @@ class Mark(Protocol):
         """Replace the text."""
 
 
+def _slot(count: int, text: str) -> bytes:
+    """Return a slot: a checksum, a counter and the text, filled up with spaces to a line of `SLOT` bytes."""
+    body = f"{count:020d} {text.strip()}"
+    return f"{hashlib.sha256(body.encode()).hexdigest()} {body}".encode().ljust(SLOT - 1) + b"\n"
+
+
+def _whole(slot: bytes) -> tuple[int, str] | None:
+    """Return the counter and the text of a slot, or None if it was not written whole."""
+    words = slot.decode("ascii", errors="replace").split(maxsplit=2)
+    if len(words) != 3 or not words[1].isdecimal() or slot != _slot(int(words[1]), words[2]):
+        return None
+    return int(words[1]), words[2].strip() + "\n"
+
+
+def _slots(content: bytes) -> list[tuple[int, str]]:
+    """Return the counters and the texts of the whole slots of a file."""
+    if len(content) != SLOTS * SLOT:
+        return []
+    slots = (_whole(content[start : start + SLOT]) for start in range(0, len(content), SLOT))
+    return [slot for slot in slots if slot is not None]
+
+
 class FileMark:
-    """A mark in a file."""
+    """A mark in a file of two slots. Slot k has the texts whose counter is k modulo 2."""
 
     def __init__(self, path: Path) -> None:
         """Keep the mark in this file, whose folder must exist."""
@@ -58,20 +92,44 @@ class FileMark:
         return str(self._path)
 
     def read(self) -> str | None:
-        """Return the text of the file, or None if there is no file."""
-        try:
-            with self._path.open(encoding="utf-8", errors="replace") as file:
-                return file.read(LONGEST + 1)
-        except FileNotFoundError:
-            return None
+        """Return the text that was written last, or None if there is no file.
+
+        If no slot is whole, return the beginning of the file, for a message.
+        """
+        content = before = b""
+        for attempt in range(READS):
+            if attempt > 1:
+                time.sleep(PAUSE)
+            try:
+                with self._path.open("rb") as file:
+                    content = file.read(SLOTS * SLOT + 1)
+            except FileNotFoundError:
+                return None
+            slots = _slots(content)
+            # While a slot is written, the other one may have been read before it was: then the file has changed.
+            if len(slots) == SLOTS or (slots and content == before):
+                return max(slots)[1]
+            if len(content) != SLOTS * SLOT or not content.strip(b"\0 \r\n\t"):
+                break
+            before = content
+        return content[: LONGEST + 1].decode(errors="replace")
 
     def write(self, text: str) -> None:
-        """Replace the file atomically.
+        """Write the text over the older slot. A file without a whole slot is replaced at once.
 
         It is not forced to the disk. After a crash of the machine an older mark may be there, which detects less.
         """
+        with contextlib.suppress(FileNotFoundError, PermissionError), self._path.open("r+b", buffering=0) as file:
+            slots = _slots(file.read(SLOTS * SLOT + 1))
+            if slots:
+                count = max(slots)[0] + 1
+                rest = _slot(count, text)
+                file.seek(count % SLOTS * SLOT)
+                while rest:
+                    rest = rest[file.write(rest) :]
+                return
         temporary = self._path.with_name(f".{self._path.name}.new")
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(_slot(0, text).ljust(SLOTS * SLOT))
         temporary.replace(self._path)
 
 

@@ -22,6 +22,9 @@ except ModuleNotFoundError as error:
 #: The precisions of sums and norms.
 EXACT = (torch.float32, torch.float64)
 
+#: How many weighted numbers are in memory at once: on a processor, as many as stay in its cache until they are added up.
+BLOCK, BLOCK_OF_ACCELERATORS = 1 << 20, 1 << 24
+
 
 @contextlib.contextmanager
 def without_autocast(tensors: Iterable[Tensor]) -> Iterator[None]:
@@ -63,14 +66,26 @@ def full_products(tensors: Iterable[Tensor]) -> Iterator[None]:
 def weighted_sum(factors: Tensor, rows: Tensor, name: str) -> Tensor:
     """Return Σ_i factors_i·rows_i over the first dimension, by products of numbers and not of matrices, which may be rounded.
 
+    Blocks of rows are weighted and added up one after the other, so there is no second copy of all rows. The order of the
+    additions depends on the shape of the rows alone.
+
     Raises `RunError` if the sum is not in float32 or float64. `name` is the parameter of the rows.
     """
     with without_autocast([rows]):
         weights = factors.to(rows.device).view(-1, *[1] * (rows.dim() - 1))
-        total = rows[0] * weights[0] if len(rows) == 1 else (rows * weights).sum(dim=0)
+        together = BLOCK if rows.device.type == "cpu" else BLOCK_OF_ACCELERATORS
+        count = max(1, together // max(1, rows[:1].numel()))
+        parts = zip(rows.split(count), weights.split(count), strict=True)
+        total = _sum_of(*next(parts))
+        for block, weight in parts:
+            total += _sum_of(block, weight)
     if total.dtype not in EXACT:
         raise RunError(
             f"{name}: its sum of clipped gradients has the type {total.dtype}. Sums are released in float32 or float64, because "
             "roundings to fewer bits may be larger than the clip norm: use parameters of real numbers"
         )
     return total
+
+
+def _sum_of(rows: Tensor, weights: Tensor) -> Tensor:
+    return rows[0] * weights[0] if len(rows) == 1 else (rows * weights).sum(dim=0)

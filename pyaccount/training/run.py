@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import tempfile
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
     from pyaccount.training.replay import Replay
     from pyaccount.training.spending import Spending
 
-#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
-#: bytes, starting the thread takes longer than it saves.
+#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn, and the
+#: round is recorded in one while the noise is added. For fewer bytes, starting the threads takes longer than it saves.
 LARGE = 1 << 20
 
 #: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
@@ -70,6 +71,16 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+@functools.cache
+def _version(library: str) -> str:
+    """Return the version of an installed library. It is read from a file, which takes as long as recording a round."""
+    return metadata.version(library)
+
+
+def _done() -> None:
+    """Do nothing: the round is recorded."""
 
 
 class Step:
@@ -370,7 +381,7 @@ class TrainingRun:
         """
         trainer = self._trainer
         if trainer is None or (trainer.name, trainer.clipping) != (name, clipping):
-            trainer = RecordedTrainer(name, metadata.version(name), clipping)
+            trainer = RecordedTrainer(name, _version(name), clipping)
         place = self._run.body_run(self._round).place
         known = self._folder.recorded.trainers.get(place)
         if known is not None and place != self._folder.recorded.unused_layout and not known.agrees(trainer):
@@ -379,6 +390,15 @@ class TrainingRun:
                 "the record states one way for a phase, so go on as before"
             )
         self._trainer = trainer
+
+    @property
+    def recorded_trainer(self) -> RecordedTrainer | None:
+        """The integration that clipped the rounds before, as far as they are of the same phase as the next one; None without."""
+        if self._round >= self.rounds:
+            return None
+        place = self._run.body_run(self._round).place
+        recorded = self._folder.recorded
+        return None if place == recorded.unused_layout else recorded.trainers.get(place)
 
     def batch(self, number: int) -> Batch:
         """Return the batch of round `number`, counted from 0; it is the same in every call.
@@ -524,25 +544,33 @@ class TrainingRun:
         part = self._run.body_run(number)
         releases = (named(sums), *also_of(part.body, also))
         norms = norms_of(part, self._clip_norms)
+        # Only the main sum is divided.
+        divisors = [self._normalisers[part.index], *(1.0 for _ in releases[1:])]
         if self._replay is not None:
-            noised = self._replay.released(number, releases, norms)
+            replayed = zip(self._replay.released(number, releases, norms), divisors, strict=True)
+            means, *noised = (
+                {name: array / array.dtype.type(by) for name, array in arrays.items()} for arrays, by in replayed
+            )
         else:
-            noised = self._noised(part, number, releases, norms)
-        normaliser = self._normalisers[part.index]
-        means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
+            means, *noised = self._noised(part, number, releases, norms, divisors)
         names = [release.what for release in part.body.noise.also]
         more = {
             what: arrays if isinstance(also[what], Mapping) else arrays[what]
-            for what, arrays in zip(names, noised[1:], strict=True)
+            for what, arrays in zip(names, noised, strict=True)
         }
         # Only now, so that after an error above the round is still the next one, and takes the same sum again.
         self._round, self._trainer = number + 1, None
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _noised(
-        self, part: BodyRun, number: int, releases: tuple[dict[str, Array], ...], norms: Sequence[float]
+        self,
+        part: BodyRun,
+        number: int,
+        releases: tuple[dict[str, Array], ...],
+        norms: Sequence[float],
+        divisors: Sequence[float],
     ) -> list[dict[str, Array]]:
-        """Record a round, and return its noisy sums."""
+        """Record a round, and return its noisy sums, divided."""
         for arrays, norm in zip(releases, norms, strict=True):
             check_norm(arrays, norm, self._most[part.place])
         releases = tuple(map(self._summed, releases))
@@ -550,18 +578,28 @@ class TrainingRun:
         with self._lock:
             if self._spending is not None:
                 self._spending.begin()
-            noise = self._drawn(part, number, releases)
-        return [
-            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
-            for index, arrays in enumerate(releases)
+            noise, recorded = self._drawn(part, number, releases)
+        noised = [
+            {name: noisy(array, noise[index, name], deviations[index], divisor) for name, array in arrays.items()}
+            for index, (arrays, divisor) in enumerate(zip(releases, divisors, strict=True))
         ]
+        # Nothing is given out before it is recorded.
+        with self._lock:
+            recorded()
+        return noised
 
     def _summed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """Return the sums to which noise is added: those that were given. A rehearsal replaces them."""
         return arrays
 
-    def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
-        """Record a round with these sums, or check that it was recorded with exactly these, and return its noise."""
+    def _drawn(
+        self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]
+    ) -> tuple[Rows, Callable[[], None]]:
+        """Begin to record a round with these sums, or check that it was recorded with exactly these, and return its noise.
+
+        Nothing may be given out before the function that is returned beside it has returned: it waits until the round is recorded
+        and marked, and raises what has failed there.
+        """
         folder, repeated = self._folder, number < self.released
         layout = layout_of(releases)
         known = folder.known(number)
@@ -582,7 +620,8 @@ class TrainingRun:
         # its own sum.
         draws_first = known is None and (self.world == 1 or not self._noise.from_key)
         noise: Rows | None = None
-        if draws_first and sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE:
+        large = sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE
+        if draws_first and large:
             tagged = aside(tag, releases, key)
             noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
             sum_tag = tagged()
@@ -599,12 +638,16 @@ class TrainingRun:
         if noise is None:
             noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
         release = replace(release, noise=self._noise.tag(number, seed, noise))
-        if known is None:
-            folder.release(release)
-        elif release.noise != known.noise:
-            raise self._another_sum(number, repeated=repeated)
+        if known is not None:
+            if release.noise != known.noise:
+                raise self._another_sum(number, repeated=repeated)
+            folder.keep_mark()
+            return noise, _done
+        if large:
+            return noise, folder.release_aside(release)
+        folder.release(release)
         folder.keep_mark()
-        return noise
+        return noise, _done
 
     def _another_sum(self, number: int, *, repeated: bool) -> RunError:
         """Return the error for a round whose sum or noise is not the recorded one."""

@@ -16,6 +16,7 @@ from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
+    from pyaccount.training.noise.noise import DrawnRow
 
 #: Noisy sums are rounded to a grid that is this many binary digits finer than the noise's standard deviation.
 GRID = 20
@@ -43,7 +44,7 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
         if not isinstance(name, str) or not name:
             raise RunError(f"the name of a summed array is a text that is not empty, not {quoted(name)}")
         # The array is copied, so that the same numbers are checked, tagged and released even if the caller changes its array.
-        array = np.array(given[name])
+        array = np.array(given[name], order="C")
         if array.dtype not in (np.float32, np.float64):
             raise RunError(
                 f"{name}: sums are arrays of float32 or float64, not of {array.dtype}: convert it with array.astype('float32')"
@@ -133,19 +134,26 @@ def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
     return state.hexdigest()
 
 
-def noisy(sum: Array, noise: Array, deviation: float) -> Array:
-    """Return the sum plus its noise, rounded to a grid that depends only on the noise's standard deviation.
+def noisy(sum: Array, noise: Array | DrawnRow, deviation: float, divisor: float = 1.0) -> Array:
+    """Return the sum plus its noise, rounded to a grid that depends only on the noise's standard deviation, over `divisor`.
 
-    They are added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and finally to the sum's type.
-    Floating-point numbers are denser near 0, so the last digits of an unrounded s + z would reveal something about s (Mironov
-    2012); after rounding, all values are on the same grid, whatever s is. What remains is that z itself takes finitely many
-    values (docs/noise.md). The array `noise` is overwritten, so that no copy of the noise stays in memory.
+    They are added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and finally to the sum's type,
+    in which they are divided. Floating-point numbers are denser near 0, so the last digits of an unrounded s + z would reveal
+    something about s (Mironov 2012); after rounding, all values are on the same grid, whatever s is. What remains is that z
+    itself takes finitely many values (docs/noise.md). The arrays `sum` and `noise` may be overwritten, so that no copy of the
+    noise stays in memory.
     """
     step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)
+    if not isinstance(noise, np.ndarray):
+        exact = np.asarray(sum, order="C")
+        noise.add_to(exact.reshape(-1), step, divisor)
+        return exact
     exact = noise.reshape(sum.shape)
     exact += sum
     # Multiplying by powers of two is exact.
     exact /= step
     np.rint(exact, out=exact)
     exact *= step
-    return exact.astype(sum.dtype, copy=False)
+    rounded: Array = exact.astype(sum.dtype, copy=False)
+    rounded /= sum.dtype.type(divisor)
+    return rounded

@@ -149,7 +149,10 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
 FRAMED = {
     *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "precision", "unchanged", "device", "jax")),
     *(f"pyaccount.integrations.{name}" for name in ("records", "ghost", "transformers", "lightning", "trl", "opacus")),
-    *(f"pyaccount.integrations.{name}" for name in ("flower", "flower_clients", "ghost_norms", "opacus_ghost")),
+    *(
+        f"pyaccount.integrations.{name}"
+        for name in ("choosing", "flower", "flower_clients", "ghost_norms", "opacus_ghost")
+    ),
     "pyaccount.integrations.jax_privacy",
 }
 FRAMEWORKS = {

@@ -16,6 +16,7 @@ from pyaccount import Certificate, TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
 from pyaccount.integrations.model_card import check_card, read_card
 from pyaccount.training.check_record import hold_record
+from pyaccount.training.record import Recorded
 
 WHY = "the fine-tuning with transformers is NOT tested here"
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -26,7 +27,10 @@ pytest.importorskip("accelerate", reason=f"accelerate is not installed: {WHY}")
 from pyaccount.integrations.transformers import CERTIFICATE, STATE, PrivateTrainer  # noqa: E402 - after the skips
 
 # The libraries warn about each other.
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("ways_in_order"),
+    *(pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")),
+]
 
 RECORDS, ROUNDS, WORDS, LENGTH = 40, 6, 20, 7
 DOCUMENT = trained("fine-tuned", RECORDS, ROUNDS)
@@ -298,7 +302,21 @@ def test_empty_batches_are_rounds(tmp_path: Path) -> None:
     assert empty
 
 
-def test_a_model_that_decides_by_values_has_a_backward_pass_for_each_record(tmp_path: Path) -> None:
+def test_a_model_that_decides_by_values_gets_eager_attention(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        net = model("sdpa")
+        PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run).train()
+        assert run.released == ROUNDS
+        assert net.config._attn_implementation == "eager"
+        (trainer,) = Recorded.read(tmp_path / "run" / "record.jsonl").trainers.values()
+        assert trainer is not None
+        assert trainer.clipping == "vectorized with eager attention"
+
+
+def test_a_model_that_cannot_be_switched_has_a_backward_pass_for_each_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers.GPT2LMHeadModel, "set_attn_implementation", None)
     with started(tmp_path) as run:
         trainer = PrivateTrainer(model("sdpa"), arguments(tmp_path), train_dataset=data(), run=run)
         with pytest.warns(UserWarning, match="cannot be computed at once"):

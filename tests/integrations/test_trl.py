@@ -27,7 +27,7 @@ from pyaccount.integrations.transformers import CERTIFICATE  # noqa: E402
 from pyaccount.integrations.trl import PrivateSFTTrainer  # noqa: E402
 
 # The libraries warn about each other.
-pytestmark = [pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("ways_in_order")]
 
 RECORDS, ROUNDS = 40, 6
 DOCUMENT: dict[str, Any] = doc(

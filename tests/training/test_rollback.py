@@ -210,12 +210,16 @@ def test_a_mark_in_a_file_is_of_one_run(tmp_path: Path, snapshot: Snapshot) -> N
     mark.parent.mkdir()
     with started(tmp_path / "one", mark=mark) as run:
         go(run, 2)
-        commitment, rounds, head = mark.read_text().split()
+        commitment, rounds, head = (mark_at(mark, "").read() or "").split()
         assert (rounds, head) == ("2", run.head)
         assert commitment == Recorded.read(tmp_path / "one" / "record.jsonl").header["key_commitment"]
     snapshot.raised(lambda: started(tmp_path / "two", mark=mark))
+    text = mark_at(mark, "").read() or ""
     mark.write_text("18 rounds")
     snapshot.raised(lambda: started(tmp_path / "one", mark=mark))
+    # A text alone is a mark too.
+    mark.write_text(text)
+    started(tmp_path / "one", mark=mark).close()
     # These are texts that a crash of the machine may leave.
     mark.write_text("")
     started(tmp_path / "one", mark=mark).close()

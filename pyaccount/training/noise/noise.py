@@ -36,6 +36,9 @@ RAISED = 2.0**-48
 #: noise that is new in the round: see `Noise.most_growth`.
 COARSEST = 2.0**-10
 
+#: The number of sums to which noise is added at a time, which a processor's cache can hold.
+TOGETHER = 1 << 15
+
 #: An upper bound on every number of a row, in standard deviations: see `pyaccount_core::noise::normals`.
 LARGEST_NORMAL = 16.0
 
@@ -225,6 +228,31 @@ class NoiseState:
         return f"NoiseState(round={self.round}, …)"
 
 
+class DrawnRow:
+    """A row of noise that a stream of doubles has drawn and not shown. `add_to` adds it to a sum."""
+
+    def __init__(self, stream: NoiseStream, name: str, rows: _core.NoiseRows) -> None:
+        """Take the newest row of a parameter of the stream."""
+        self._stream, self._name, self._rows, self._after = stream, name, rows, stream.round
+
+    def __repr__(self) -> str:
+        return f"DrawnRow({self._name!r}, …)"
+
+    def add_to(self, sums: NDArray[np.floating[Any]], step: float, divisor: float) -> None:
+        """Replace each number s of a flat array of float32 or float64 by (s + its noise) / divisor.
+
+        s + noise is computed in double precision, rounded to a multiple of `step`, which is a power of two, and then to the type
+        of the array, in which it is divided. Raises `RunError` after the stream has drawn another row.
+        """
+        if self._stream.round != self._after:
+            raise RunError(
+                f"the noise of round {self._after - 1} is gone: the stream has drawn round {self._stream.round - 1}"
+            )
+        for start in range(0, len(sums), TOGETHER):
+            part = sums[start : start + TOGETHER]
+            self._rows.add(start, len(part), part, step, divisor)
+
+
 class NoiseStream:
     """A stream of the rows of C⁻¹Z, where Z has N(0, (σ·clip norm)²) entries: `next` draws the row of `round`, counted from 0.
 
@@ -261,6 +289,20 @@ class NoiseStream:
 
         Raises `PlanExceededError` after the last round. After an interruption, call `seek` before you continue.
         """
+        drawn = {name: np.empty(part.size, self._dtype) for name, part in self._parts.items()}
+        self._advance(nonce, drawn)
+        return {name: values.reshape(self._parts[name].shape) for name, values in drawn.items()}
+
+    def draw(self, nonce: bytes) -> dict[str, DrawnRow]:
+        """Draw the noise of this round as `next` does, for a stream of doubles, and keep it for sums to which it is added.
+
+        The rows can be used until the next one is drawn.
+        """
+        self._advance(nonce, {})
+        return {name: DrawnRow(self, name, rows) for name, rows in self._rows.items()}
+
+    def _advance(self, nonce: bytes | None, out: Mapping[str, NDArray[Any]]) -> None:
+        """Draw the noise of this round, and write it into the arrays of `out`."""
         self._needs_whole()
         number = self.round
         if number >= self._noise.rounds:
@@ -270,25 +312,22 @@ class NoiseStream:
         nonce = new_nonce() if nonce is None else nonce
         check_nonces([nonce])
         row = self._inverse.row(number)
-        drawn = {}
         self._whole = False
-        for name, part in self._parts.items():
+        for name in self._parts:
             known = self._keys[name]
             keys = {
                 t: known.get(t) or self._noise.key(name, t, nonce if t == number else self._nonces[t])
                 for t, _ in row.fresh
             }
-            drawn[name] = np.empty(part.size, self._dtype)
             # The secret bytes are never stored in a variable, so that no traceback shows them: see `RunKey`.
             self._rows[name].next(
                 [(keys[t].reveal(), t, weight * self._noise.deviation(t)) for t, weight in row.fresh],
                 row.coefficients,
-                drawn[name],
+                out.get(name),
             )
             self._keys[name] = keys
         self._nonces.append(nonce)
         self._whole = True
-        return {name: values.reshape(self._parts[name].shape) for name, values in drawn.items()}
 
     def seek(self, round: int, nonces: Sequence[bytes]) -> None:
         """Go to a round, given the nonces of the rounds before it; further nonces are ignored.
@@ -315,7 +354,7 @@ class NoiseStream:
                 rows.clear()
             self._begin([])
         for nonce in wanted[self.round :]:
-            self.next(nonce)
+            self._advance(nonce, {})
 
     def state(self) -> NoiseState:
         """Return what `restore` needs to continue from here. It is secret, and as large as what the stream keeps (`memory`)."""

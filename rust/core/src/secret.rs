@@ -33,6 +33,25 @@ impl SecretKey {
         generator.set_word_pos(word);
         generator
     }
+
+    /// Returns the sixteen 32-bit words of ChaCha20's state for one block of a round: see [`crate::noise::chacha`].
+    pub(crate) fn state(&self, round: u64, block: u64) -> [u32; 16] {
+        let mut state = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let (words, _) = self.0.as_chunks::<4>();
+        for (place, word) in state[4..12].iter_mut().zip(words) {
+            *place = u32::from_le_bytes(*word);
+        }
+        for (place, number) in [(12, block), (14, round)] {
+            [state[place], state[place + 1]] = halves(number);
+        }
+        state
+    }
+}
+
+/// Returns the lower and the upper 32 bits.
+#[allow(clippy::cast_possible_truncation)] // the point of it
+pub(crate) const fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
 }
 
 #[cfg(test)]

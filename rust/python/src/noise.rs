@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyaccount_core::noise::rows::{Element, Fresh, Kept, Rows};
+use pyaccount_core::noise::rows::{add_noise, Element, Fresh, Kept, Rows};
 use pyaccount_core::run::Run;
 use pyaccount_core::secret::SecretKey;
 use pyo3::buffer::PyBuffer;
@@ -11,8 +11,9 @@ use pyo3::prelude::*;
 use crate::errors::{raise, DomainError};
 use crate::interruptible::call;
 
-/// The number of products that take less time than handing them to the pool.
-const FEW: usize = 1 << 15;
+/// The number of products that take less time than handing them to the pool may take while other work keeps all cores
+/// busy: about a millisecond.
+const FEW: usize = 1 << 18;
 
 /// Rows of one type of numbers. The lock is held during all work on them, so that no round is drawn twice.
 #[derive(Debug, Clone)]
@@ -76,22 +77,47 @@ impl NoiseRows {
         Ok(Self { rows, length })
     }
 
-    /// Writes the row of a round into `out`, from rows of Z that are each (key, round, weight); see
-    /// `pyaccount_core::noise::rows`.
+    /// Draws the row of a round, from rows of Z that are each (key, round, weight), and writes it into `out` if that is
+    /// given; see `pyaccount_core::noise::rows`.
+    #[pyo3(signature = (fresh, coefficients, out = None))]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn next(
         &mut self,
         py: Python<'_>,
         fresh: Vec<([u8; 32], u64, f64)>,
         coefficients: Vec<f64>,
-        out: Bound<'_, PyAny>,
+        out: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let fresh: Vec<_> =
             fresh.into_iter().map(|(key, round, weight)| Fresh { key: SecretKey::new(key), round, weight }).collect();
         let few = self.length.saturating_mul(fresh.len() + coefficients.len()) <= FEW;
         match &self.rows {
-            Typed::Single(rows) => next(py, rows, few, fresh, coefficients, &out),
-            Typed::Double(rows) => next(py, rows, few, fresh, coefficients, &out),
+            Typed::Single(rows) => next(py, rows, few, fresh, coefficients, out.as_ref()),
+            Typed::Double(rows) => next(py, rows, few, fresh, coefficients, out.as_ref()),
+        }
+    }
+
+    /// Adds the row that was drawn last, from element `start` of the range on, to `sums`; see
+    /// `pyaccount_core::noise::rows::add_noise`. Sums are copied on the way, so give parts that a cache can hold.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        start: usize,
+        length: usize,
+        sums: &Bound<'_, PyAny>,
+        step: f64,
+        divisor: f64,
+    ) -> PyResult<()> {
+        let Typed::Double(rows) = &self.rows else {
+            return Err(DomainError::new_err("noise is added in double precision: draw rows of doubles"));
+        };
+        let rows = rows.lock();
+        let Some(noise) = start.checked_add(length).and_then(|end| rows.newest().get(start..end)) else {
+            return Err(DomainError::new_err("the part is within the range"));
+        };
+        match writable::<f64>(sums, length) {
+            Ok(sums) => add(py, noise, step, divisor, &sums),
+            Err(_) => add(py, noise, step, divisor, &writable::<f32>(sums, length)?),
         }
     }
 
@@ -131,13 +157,10 @@ fn next<T: Element + pyo3::buffer::Element>(
     few: bool,
     fresh: Vec<Fresh>,
     coefficients: Vec<f64>,
-    out: &Bound<'_, PyAny>,
+    out: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let out = PyBuffer::<T>::get(out)?;
     // This is checked before the memory advances by a round.
-    if out.readonly() || !out.is_c_contiguous() || out.item_count() != rows.lock().newest().len() {
-        return Err(DomainError::new_err("out is a writable array in C order, as long as the range"));
-    }
+    let out = out.map(|out| writable::<T>(out, rows.lock().newest().len())).transpose()?;
     let working = rows.clone();
     let work = move |run: &Run| working.lock().next(&fresh, &coefficients, run).map(|_| ());
     if few {
@@ -145,5 +168,30 @@ fn next<T: Element + pyo3::buffer::Element>(
     } else {
         call(py, 0, None, work)?;
     }
-    out.copy_from_slice(py, rows.lock().newest())
+    match out {
+        Some(out) => out.copy_from_slice(py, rows.lock().newest()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the array as a buffer, if it can be written and has this length.
+fn writable<T: pyo3::buffer::Element>(array: &Bound<'_, PyAny>, length: usize) -> PyResult<PyBuffer<T>> {
+    let buffer = PyBuffer::<T>::get(array)?;
+    if buffer.readonly() || !buffer.is_c_contiguous() || buffer.item_count() != length {
+        return Err(DomainError::new_err("out is a writable array in C order, as long as the range"));
+    }
+    Ok(buffer)
+}
+
+fn add<T: Element + pyo3::buffer::Element>(
+    py: Python<'_>,
+    noise: &[f64],
+    step: f64,
+    divisor: f64,
+    sums: &PyBuffer<T>,
+) -> PyResult<()> {
+    let mut values = vec![T::default(); noise.len()];
+    sums.copy_to_slice(py, &mut values)?;
+    add_noise(noise, step, T::of(divisor), &mut values);
+    sums.copy_from_slice(py, &values)
 }

@@ -6,11 +6,13 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | [`chacha`] | the words of a round's stream, sixteen blocks at a time |
 //! | [`normals`] | standard normal numbers by their position |
 //! | [`rows`] | sums of rows of Z and of the memory of earlier rounds |
 
 // Everything in a kernel must be inlined into the copy for its instruction set.
 #![allow(clippy::inline_always)]
 
+mod chacha;
 pub mod normals;
 pub mod rows;

@@ -16,20 +16,16 @@
 //!
 //! These numbers approximate real numbers; the caller accounts for the effect of this approximation on privacy.
 
-use rand_chacha::rand_core::Rng;
-
+use crate::noise::chacha::{sixteen_blocks, BLOCKS};
 use crate::secret::SecretKey;
 use crate::vector::functions::{ln, on_circle};
-use crate::vector::{with_instruction_set, with_vectors, BitLanes, Lanes, Vector, Vectored, LANES};
+use crate::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// The numbers whose words are drawn together.
 pub const GROUP: usize = 2 * LANES;
 
-/// The number of groups that are computed at a time: 8 KiB of words.
-const BATCH: usize = 64;
-
-/// The number of bytes of one number.
-const BYTES: usize = 8;
+/// The number of groups that are computed at a time, one in each lane.
+const BATCH: usize = BLOCKS / 2;
 
 /// The spacing of the uniform numbers, 2⁻⁶⁴.
 const CELL: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -43,22 +39,23 @@ const CELL: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 pub(super) fn add<V: Vector>(key: &SecretKey, round: u64, group: u64, weight: f64, sums: &mut [f64]) {
     let (groups, rest) = sums.as_chunks_mut::<GROUP>();
     assert!(rest.is_empty(), "sums are whole groups");
-    // Each number takes two 32-bit words.
-    let mut stream = key.stream(round, u128::from(group) * (2 * GROUP) as u128);
-    let mut bytes = [0u8; BATCH * GROUP * BYTES];
     let weight = V::splat(weight);
+    // Each group takes two blocks.
+    let mut block = 2 * group;
     for batch in groups.chunks_mut(BATCH) {
-        let bytes = &mut bytes[..batch.len() * GROUP * BYTES];
-        stream.fill_bytes(bytes);
-        let (words, _) = bytes.as_chunks::<BYTES>();
-        let (halves, _) = words.as_chunks::<LANES>();
-        let (pairs, _) = halves.as_chunks::<2>();
-        for (sums, [radii, angles]) in batch.iter_mut().zip(pairs) {
-            let (first, second) = normals::<V>(load_words::<V>(radii), load_words::<V>(angles));
+        let [radii, angles] = sixteen_blocks::<V>(key, round, block);
+        let mut first = [weight; LANES];
+        let mut second = first;
+        for place in 0..LANES {
+            (first[place], second[place]) = normals::<V>(radii[place], angles[place]);
+        }
+        let numbers = V::transposed(first).into_iter().zip(V::transposed(second));
+        for (sums, (first, second)) in batch.iter_mut().zip(numbers) {
             let (lower, upper) = sums.split_at_mut(LANES);
             add_to(first, weight, lower);
             add_to(second, weight, upper);
         }
+        block += BLOCKS as u64;
     }
 }
 
@@ -80,11 +77,6 @@ fn uniform<V: Vector>(bits: V::Bits) -> V {
     let offset = V::splat(f64::from_bits(0x4530_0000_0010_0000));
     let word = upper.sub(offset).add(lower);
     word.add(V::splat(0.5)).mul(V::splat(CELL))
-}
-
-#[inline(always)]
-fn load_words<V: Vector>(words: &[[u8; BYTES]; LANES]) -> V::Bits {
-    V::load_bits(&BitLanes(words.map(u64::from_le_bytes)))
 }
 
 #[inline(always)]
@@ -130,6 +122,8 @@ pub fn groups_with(name: &str, key: &SecretKey, round: u64, group: u64, count: u
 mod tests {
     use super::*;
     use crate::special::real;
+    use rand_chacha::rand_core::Rng;
+
     use crate::vector::{instruction_sets, Portable};
 
     /// Computes the numbers of a group with scalar functions of another library, from the words of the stream.

@@ -34,6 +34,8 @@ pub trait Element: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     fn of(value: f64) -> Self;
     /// Returns this number as a double.
     fn wide(self) -> f64;
+    /// Returns the quotient, rounded once.
+    fn over(self, divisor: Self) -> Self;
 }
 
 impl Element for f64 {
@@ -44,6 +46,10 @@ impl Element for f64 {
     #[inline(always)]
     fn wide(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn over(self, divisor: Self) -> Self {
+        self / divisor
     }
 }
 
@@ -56,6 +62,10 @@ impl Element for f32 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
+    }
+    #[inline(always)]
+    fn over(self, divisor: Self) -> Self {
+        self / divisor
     }
 }
 
@@ -220,6 +230,35 @@ impl<T: Element> Rows<T> {
             }
         }
     }
+}
+
+/// The sums to which noise is added, as work for a copy of the kernel.
+struct Added<'a, S> {
+    noise: &'a [f64],
+    step: f64,
+    divisor: S,
+    sums: &'a mut [S],
+}
+
+impl<S: Element> Vectored for Added<'_, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        for (sum, noise) in self.sums.iter_mut().zip(self.noise) {
+            let noisy = ((sum.wide() + noise) / self.step).round_ties_even() * self.step;
+            *sum = S::of(noisy).over(self.divisor);
+        }
+    }
+}
+
+/// Replaces each sum by (sum + noise), rounded to a double, to the nearest multiple of `step` (ties to even), and to its
+/// type, and divided by `divisor` in its type. Nothing else is rounded if `step` is a power of two.
+///
+/// # Panics
+/// Panics unless there are as many sums as numbers of noise.
+pub fn add_noise<S: Element>(noise: &[f64], step: f64, divisor: S, sums: &mut [S]) {
+    assert_eq!(noise.len(), sums.len(), "each sum has its noise");
+    with_vectors(Added { noise, step, divisor, sums });
 }
 
 /// A range of elements of a row.
@@ -396,6 +435,20 @@ mod tests {
         assert!(one.kept_at(2).is_none());
         assert!(one.next(&fresh(0, 1.0), &[1.0; 3], &run).is_err());
         assert_eq!(format!("{one:?}"), "Rows { first: 0, length: 70, .. }");
+    }
+
+    #[test]
+    fn noise_is_added_on_a_grid() {
+        let noise = [0.3, -0.3, 1.25, 1.75, -7.0, 1e9, f64::from(f32::MAX)];
+        let mut sums = [1.0f32, 0.0, 0.5, 0.5, 7.0, 0.5, f32::MAX];
+        add_noise(&noise, 0.5, 3.0, &mut sums);
+        assert_eq!(sums[..3], [1.5f32 / 3.0, -0.5 / 3.0, 2.0 / 3.0]);
+        // 2.25 lies between 2 and 2.5, of which the former is an even multiple.
+        assert_eq!(sums[3..], [2.0f32 / 3.0, 0.0, 1e9 / 3.0, f32::INFINITY]);
+        let mut sums = [1.0f64, 1e300];
+        add_noise(&[0.1, 1.0], 2f64.powi(-30), 1.0, &mut sums);
+        assert!((sums[0] - 1.1).abs() <= 2f64.powi(-31) && (sums[0] * 2f64.powi(30)).fract().abs() <= 0.0);
+        assert_eq!(sums[1].to_bits(), 1e300f64.to_bits());
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub trait Vector: Copy {
     type Bits: Copy;
     /// Whether eight lanes fit into one register, so that more vectors can be held at once.
     const WIDE: bool;
+    /// Whether words of 32 bits are added by one instruction for many of them.
+    const WORDS: bool;
     /// Does the work in a separate function that is compiled for this kind of vector: long work is then compiled once
     /// for all its callers, and they stay short. (Compile time grows faster than the length of a function.)
     fn apart<W: Vectored>(work: W) -> W::Output;
@@ -82,6 +84,26 @@ pub trait Vector: Copy {
     fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     fn shl<const N: u32>(a: Self::Bits) -> Self::Bits;
     fn shr<const N: u32>(a: Self::Bits) -> Self::Bits;
+    /// Adds the halves of each lane, which are words of 32 bits, without a carry from one to the other.
+    fn add_words(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Rotates each word of 32 bits to the left by N bits; REST is 32 − N.
+    fn rotate_words<const N: i32, const REST: i32>(a: Self::Bits) -> Self::Bits;
+    /// Exchanges rows and columns: lane j of vector i becomes lane i of vector j.
+    #[inline(always)]
+    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+        let (mut lanes, mut columns) = ([Lanes::default(); LANES], rows);
+        for i in 0..LANES {
+            rows[i].store(&mut lanes[i]);
+        }
+        for j in 0..LANES {
+            let mut column = Lanes::default();
+            for i in 0..LANES {
+                column[i] = lanes[i][j];
+            }
+            columns[j] = Self::load(&column);
+        }
+        columns
+    }
     #[inline(always)]
     fn rotate<const N: u32, const REST: u32>(a: Self::Bits) -> Self::Bits {
         Self::or(Self::shl::<N>(a), Self::shr::<REST>(a))
@@ -200,6 +222,7 @@ fn zip_bits(a: [u64; LANES], b: [u64; LANES], f: impl Fn(u64, u64) -> u64) -> [u
 impl Vector for Portable {
     type Bits = [u64; LANES];
     const WIDE: bool = false;
+    const WORDS: bool = false;
     #[inline(always)]
     fn apart<W: Vectored>(work: W) -> W::Output {
         portable(work)
@@ -303,6 +326,20 @@ impl Vector for Portable {
     fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
         a.map(|x| x >> N)
     }
+    #[inline(always)]
+    fn add_words(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_words(a, b, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn rotate_words<const N: i32, const REST: i32>(a: Self::Bits) -> Self::Bits {
+        zip_words(a, a, |word, _| word << N | word >> REST)
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // the halves
+fn zip_words(a: [u64; LANES], b: [u64; LANES], f: impl Fn(u32, u32) -> u32) -> [u64; LANES] {
+    zip_bits(a, b, |a, b| u64::from(f(a as u32, b as u32)) | u64::from(f((a >> 32) as u32, (b >> 32) as u32)) << 32)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -364,6 +401,7 @@ mod x86 {
     impl Vector for Wide {
         type Bits = __m512i;
         const WIDE: bool = true;
+        const WORDS: bool = true;
         #[inline(always)]
         fn apart<W: Vectored>(work: W) -> W::Output {
             native!(avx512(work))
@@ -471,12 +509,64 @@ mod x86 {
         fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
             native!(_mm512_srli_epi64::<N>(a))
         }
+        #[inline(always)]
+        fn add_words(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            native!(_mm512_add_epi32(a, b))
+        }
+        #[inline(always)]
+        fn rotate_words<const N: i32, const REST: i32>(a: Self::Bits) -> Self::Bits {
+            native!(_mm512_rol_epi32::<N>(a))
+        }
+        #[inline(always)]
+        fn transposed(rows: [Self; super::LANES]) -> [Self; super::LANES] {
+            // Lanes 2k and 2k + 1 of two rows at a time, then squares of four lanes, then the halves.
+            native!({
+                let (e0, o0) = (_mm512_unpacklo_pd(rows[0].0, rows[1].0), _mm512_unpackhi_pd(rows[0].0, rows[1].0));
+                let (e1, o1) = (_mm512_unpacklo_pd(rows[2].0, rows[3].0), _mm512_unpackhi_pd(rows[2].0, rows[3].0));
+                let (e2, o2) = (_mm512_unpacklo_pd(rows[4].0, rows[5].0), _mm512_unpackhi_pd(rows[4].0, rows[5].0));
+                let (e3, o3) = (_mm512_unpacklo_pd(rows[6].0, rows[7].0), _mm512_unpackhi_pd(rows[6].0, rows[7].0));
+                let [c0, c2, c4, c6] = blocks(e0, e1, e2, e3);
+                let [c1, c3, c5, c7] = blocks(o0, o1, o2, o3);
+                [Self(c0), Self(c1), Self(c2), Self(c3), Self(c4), Self(c5), Self(c6), Self(c7)]
+            })
+        }
+    }
+
+    /// Exchanges rows and columns of four rows of four blocks, which are two lanes each.
+    #[inline(always)]
+    fn blocks(a: __m512d, b: __m512d, c: __m512d, d: __m512d) -> [__m512d; 4] {
+        native!({
+            let (even, odd) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+            let (more_even, more_odd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
+            [
+                _mm512_shuffle_f64x2::<0x88>(even, more_even),
+                _mm512_shuffle_f64x2::<0x88>(odd, more_odd),
+                _mm512_shuffle_f64x2::<0xdd>(even, more_even),
+                _mm512_shuffle_f64x2::<0xdd>(odd, more_odd),
+            ]
+        })
+    }
+
+    /// Exchanges rows and columns of four rows of four lanes.
+    #[inline(always)]
+    fn square(a: __m256d, b: __m256d, c: __m256d, d: __m256d) -> [__m256d; 4] {
+        native!({
+            let (ab, cd) = (_mm256_unpacklo_pd(a, b), _mm256_unpacklo_pd(c, d));
+            let (upper_ab, upper_cd) = (_mm256_unpackhi_pd(a, b), _mm256_unpackhi_pd(c, d));
+            [
+                _mm256_permute2f128_pd::<0x20>(ab, cd),
+                _mm256_permute2f128_pd::<0x20>(upper_ab, upper_cd),
+                _mm256_permute2f128_pd::<0x31>(ab, cd),
+                _mm256_permute2f128_pd::<0x31>(upper_ab, upper_cd),
+            ]
+        })
     }
 
     #[allow(clippy::cast_possible_wrap)] // bit patterns and shift counts
     impl Vector for Pair {
         type Bits = PairBits;
         const WIDE: bool = false;
+        const WORDS: bool = true;
         #[inline(always)]
         fn apart<W: Vectored>(work: W) -> W::Output {
             native!(avx2(work))
@@ -606,6 +696,66 @@ mod x86 {
                 let count = _mm_cvtsi32_si128(N as i32);
                 PairBits(_mm256_srl_epi64(a.0, count), _mm256_srl_epi64(a.1, count))
             })
+        }
+        #[inline(always)]
+        fn add_words(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            native!(PairBits(_mm256_add_epi32(a.0, b.0), _mm256_add_epi32(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn rotate_words<const N: i32, const REST: i32>(a: Self::Bits) -> Self::Bits {
+            native!(PairBits(
+                _mm256_or_si256(_mm256_slli_epi32::<N>(a.0), _mm256_srli_epi32::<REST>(a.0)),
+                _mm256_or_si256(_mm256_slli_epi32::<N>(a.1), _mm256_srli_epi32::<REST>(a.1))
+            ))
+        }
+        #[inline(always)]
+        fn transposed(rows: [Self; super::LANES]) -> [Self; super::LANES] {
+            let [r0, r1, r2, r3, r4, r5, r6, r7] = rows;
+            let (low, high) = (square(r0.0, r1.0, r2.0, r3.0), square(r4.0, r5.0, r6.0, r7.0));
+            let (low_rest, high_rest) = (square(r0.1, r1.1, r2.1, r3.1), square(r4.1, r5.1, r6.1, r7.1));
+            let mut columns = rows;
+            for j in 0..4 {
+                columns[j] = Self(low[j], high[j]);
+                columns[4 + j] = Self(low_rest[j], high_rest[j]);
+            }
+            columns
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Transposed([Lanes; LANES]);
+
+    impl Vectored for Transposed {
+        type Output = [Lanes; LANES];
+        #[inline(always)]
+        fn run<V: Vector>(self) -> [Lanes; LANES] {
+            let mut rows = [V::splat(0.0); LANES];
+            for i in 0..LANES {
+                rows[i] = V::load(&self.0[i]);
+            }
+            let mut columns = self.0;
+            for (vector, column) in V::transposed(rows).into_iter().zip(&mut columns) {
+                vector.store(column);
+            }
+            columns
+        }
+    }
+
+    #[test]
+    fn rows_and_columns_are_exchanged() {
+        let number = |i: usize, j: usize| f64::from(u8::try_from(10 * i + j).unwrap());
+        let rows = std::array::from_fn(|i| Lanes(std::array::from_fn(|j| number(i, j))));
+        for name in instruction_sets() {
+            let columns = with_instruction_set(name, Transposed(rows)).unwrap();
+            for i in 0..LANES {
+                for j in 0..LANES {
+                    assert!(columns[j][i].to_bits() == rows[i][j].to_bits(), "{name}: {i}, {j}");
+                }
+            }
         }
     }
 }
