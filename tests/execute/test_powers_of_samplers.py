@@ -223,10 +223,9 @@ def test_what_composes_ends_at_the_deadline_that_was_entered(snapshot: Snapshot)
     [
         {"sampler": ALLOCATION["sampler"] | {"participations": 1}},
         {"sampler": ALLOCATION["sampler"] | {"participations": 8}},
-        {"privacy": ALLOCATION["privacy"] | {"adjacency": "replace-one"}},
         {"training": {"iterations": "solve"}, "privacy": ALLOCATION["privacy"] | {"epsilon": 2.0}},
     ],
-    ids=["one round", "every round", "replaced", "iterations"],
+    ids=["one round", "every round", "iterations"],
 )
 def test_what_samples_do_not_cover_is_refused(changed: dict[str, Any], snapshot: Snapshot) -> None:
     snapshot.raised(lambda: pyaccount.certify(ALLOCATION | changed, threads=1))
