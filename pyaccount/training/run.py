@@ -546,13 +546,13 @@ class TrainingRun:
         norms = norms_of(part, self._clip_norms)
         # Only the main sum is divided.
         divisors = [self._normalisers[part.index], *(1.0 for _ in releases[1:])]
+        found: list[dict[str, Array]]
         if self._replay is not None:
             replayed = zip(self._replay.released(number, releases, norms), divisors, strict=True)
-            means, *noised = (
-                {name: array / array.dtype.type(by) for name, array in arrays.items()} for arrays, by in replayed
-            )
+            found = [{name: array / array.dtype.type(by) for name, array in arrays.items()} for arrays, by in replayed]
         else:
-            means, *noised = self._noised(part, number, releases, norms, divisors)
+            found = self._noised(part, number, releases, norms, divisors)
+        means, noised = found[0], found[1:]
         names = [release.what for release in part.body.noise.also]
         more = {
             what: arrays if isinstance(also[what], Mapping) else arrays[what]

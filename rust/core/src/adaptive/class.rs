@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 
 use crate::adaptive::level::Level;
-use crate::adaptive::triangles::{cover, Gram};
+use crate::adaptive::triangles::{cover, Cell, Gram};
 use crate::adaptive::Phase;
 use crate::error::Result;
 use crate::laws::Weights;
@@ -24,6 +24,11 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// The cells of t in a ring of the cover.
 const CELLS: u32 = 16;
+/// How many positions apart all cells of a ring are evaluated.
+const APART: usize = 4;
+/// The relative rounding of a chord: e^ε has an error of a few units, which the difference of two of them enlarges, and the share that
+/// follows changes the chord by at most the difference of its ends.
+const CHORD_ROUNDING: f64 = 1e-9;
 
 /// The lattice positions 0 … at which profiles are evaluated, and how far laws reach to both sides.
 #[derive(Debug, Clone)]
@@ -76,6 +81,48 @@ fn mesh(places: &Places, positions: &[i64], ahead: &[f64], behind: &[f64]) -> Me
     Mesh { spacing: places.spacing, offset: 0.0, nodes }
 }
 
+/// Returns upper bounds on the largest of the profiles of some levels at increasing ε, and the number of evaluations.
+///
+/// Every level is evaluated at every [`APART`]-th ε. A profile is convex in e^ε, so between two of these its chord is above it: where
+/// the chord is below the value of another level, the level is not the largest.
+fn largest(levels: &[Level], epsilons: &[f64]) -> (Vec<f64>, u64) {
+    let mut values = vec![0.0_f64; epsilons.len()];
+    let mut count = levels.len() as u64;
+    let mut roots: Vec<Vec<f64>> = levels.iter().map(Level::no_roots).collect();
+    let mut left: Vec<f64> =
+        levels.iter().zip(&mut roots).map(|(level, root)| level.after(epsilons[0], root)).collect();
+    values[0] = left.iter().copied().fold(0.0, f64::max);
+    let mut first = 0;
+    while first + 1 < epsilons.len() {
+        let last = (first + APART).min(epsilons.len() - 1);
+        let mut inside = roots.clone();
+        let right: Vec<f64> =
+            levels.iter().zip(&mut roots).map(|(level, root)| level.after(epsilons[last], root)).collect();
+        count += levels.len() as u64;
+        let (start, end) = (epsilons[first].exp(), epsilons[last].exp());
+        for k in first + 1..last {
+            let share = ((end - epsilons[k].exp()) / (end - start)).clamp(0.0, 1.0);
+            let chord =
+                |level: usize| (right[level] + share * (left[level] - right[level]).max(0.0)) * (1.0 + CHORD_ROUNDING);
+            let mut order: Vec<(f64, usize)> = (0..levels.len()).map(|level| (chord(level), level)).collect();
+            order.sort_by(|one, other| other.0.total_cmp(&one.0));
+            for (above, level) in order {
+                if above <= values[k] {
+                    break;
+                }
+                values[k] = values[k].max(levels[level].after(epsilons[k], &mut inside[level]));
+                count += 1;
+            }
+        }
+        values[last] = right.iter().copied().fold(0.0, f64::max);
+        (first, left) = (last, right);
+    }
+    for value in &mut values {
+        *value = value.min(1.0);
+    }
+    (values, count)
+}
+
 /// Returns laws whose profiles bound those of all triangles: two for each ring of a cover.
 pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: &Run) -> Result<Vec<Masses>> {
     let (q, noise) = (phase.probability_above(), phase.noise_multiplier);
@@ -84,22 +131,13 @@ pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: 
         .par_iter()
         .map(|cells| {
             run.check()?;
-            let largest = |at: fn(&crate::adaptive::triangles::Cell) -> Gram| {
-                let mut values = vec![0.0_f64; positions.len()];
-                for cell in cells {
-                    let level = Level::new(at(cell), q, noise);
-                    let along = level.along(positions.iter().map(|&k| epsilon(k, places.spacing)));
-                    for (value, found) in values.iter_mut().zip(along) {
-                        *value = value.max(found).min(1.0);
-                    }
-                }
-                values
+            let epsilons: Vec<f64> = positions.iter().map(|&k| epsilon(k, places.spacing)).collect();
+            let largest = |at: fn(&Cell) -> Gram| {
+                let levels: Vec<Level> = cells.iter().map(|cell| Level::new(at(cell), q, noise)).collect();
+                largest(&levels, &epsilons)
             };
-            let (ahead, behind) = (
-                largest(crate::adaptive::triangles::Cell::at_record),
-                largest(crate::adaptive::triangles::Cell::at_replacement),
-            );
-            run.count(EVALUATION * (32 * cells.len() * positions.len()) as u64);
+            let ((ahead, some), (behind, more)) = (largest(Cell::at_record), largest(Cell::at_replacement));
+            run.count(EVALUATION * 16 * (some + more));
             Ok([
                 Masses::above(&mesh(places, &positions, &ahead, &behind))?,
                 Masses::above(&mesh(places, &positions, &behind, &ahead))?,

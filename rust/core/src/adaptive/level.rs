@@ -71,19 +71,13 @@ impl Level {
         self.after(epsilon, &mut self.no_roots())
     }
 
-    /// Returns the same at increasing ε.
-    pub fn along(&self, epsilons: impl Iterator<Item = f64>) -> Vec<f64> {
-        let mut roots = self.no_roots();
-        epsilons.map(|epsilon| self.after(epsilon, &mut roots)).collect()
-    }
-
     /// Returns for each atom, that of 0 last, that nothing is known of y*.
-    fn no_roots(&self) -> Vec<f64> {
+    pub fn no_roots(&self) -> Vec<f64> {
         vec![f64::INFINITY; self.atoms.len() + 1]
     }
 
     /// Returns the bound at ε. `roots` has y* of a smaller ε for each atom, and is given those of this one.
-    fn after(&self, epsilon: f64, roots: &mut [f64]) -> f64 {
+    pub fn after(&self, epsilon: f64, roots: &mut [f64]) -> f64 {
         let log_stay = epsilon.exp_m1().ln() + self.log_odds;
         let zero = roots.len() - 1;
         let mut sum = 0.0;
