@@ -252,7 +252,8 @@ class GhostClipping:
                     delattr(parameter, left)
         for module in self._model.modules():
             for left in ("activations", "max_batch_len"):
-                if hasattr(module, left):
+                # Not by `hasattr`: wrappers of peft answer for the layer inside.
+                if left in vars(module):
                     delattr(module, left)
 
 
