@@ -48,6 +48,20 @@ def shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedP
     )
 
 
+#: A script that trains what the certificate of the project says.
+TRAINS = """
+import numpy as np
+import pyaccount
+
+data = np.random.default_rng(0).normal(size=(50_000, 2))
+with pyaccount.TrainingRun("training.cert.json", "runs/probed", records=len(data), clip_norm=1.0) as run:
+    for _ in range(run.rounds):
+        with run.step() as step:
+            rows = data[step.batch.indices]
+            step.release((rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))).sum(axis=0))
+"""
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the examples name: documents, a policy, certificates."""
@@ -96,6 +110,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signed.save(folder / "training.att.json")
     # A card that states the certificate.
     (folder / "README.md").write_text("# A model\n", encoding="utf-8")
+    # A loop that trains, and takes an option.
+    (folder / "train.py").write_text(TRAINS, encoding="utf-8")
     # A run that was begun, and a ledger in which it is reserved.
     TrainingRun(folder / "training.cert.json", folder / "runs" / "first", records=50_000).close()
     shutil.copy(EXAMPLES / "ledger" / "customers.yaml", folder)
