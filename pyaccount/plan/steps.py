@@ -54,9 +54,10 @@ POINTS, TOLERANCE, FAR = 512, 1e-3, 1e-60
 REACHES = ((-10, 8), (8, 12), (12, 16))
 REMARK = (
     "A group of {group} is {steps} steps between neighbours; what is known of one step is combined by the group operation, as if "
-    "the noise were worst for each step anew."
+    "the noise were worst for each step anew. The profile of one step is computed from above at about {points} points, with a "
+    "tolerance of {tolerance:g}, and not resolved below δ = {far:g}."
 )
-LOWER_END = "one record, whose data sets are: "
+LOWER_END = "one record of the group: "
 
 
 def steps_of(case: Case) -> dict[Adjacency, int]:
@@ -183,7 +184,9 @@ class OfSteps(Around):
         """Return the theorem about one record, with the steps."""
         usual, privacy = self.inner.words(), self.asked.privacy
         group = "one record" if privacy.group_size == 1 else f"{privacy.group_size} records"
-        remark = REMARK.format(group=group, steps=f"{self.steps} {self.adjacency}")
+        remark = REMARK.format(
+            group=group, steps=f"{self.steps} {self.adjacency}", points=POINTS, tolerance=TOLERANCE, far=FAR
+        )
         one, whole = neighbours_assumption(self.inner.asked.privacy), neighbours_assumption(privacy)
         return replace(
             usual,
@@ -191,7 +194,7 @@ class OfSteps(Around):
             source=f"{usual.source}; Dong, Roth & Su 2022, Theorem 2.14",
             tight=False,
             remark=remark if usual.remark is None else f"{usual.remark} {remark}",
-            lower_end=f"{LOWER_END}{usual.lower_end or 'those that attain the bound on one record.'}",
+            lower_end=f"{LOWER_END}{usual.lower_end or 'the two data sets that attain the bound on it, over all rounds.'}",
             assumed=tuple(whole if assumed == one else assumed for assumed in usual.assumed),
         )
 

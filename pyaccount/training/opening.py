@@ -128,6 +128,18 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
     return done
 
 
+def check_given_up(run: Certified, target: int, released: int) -> None:
+    """Raise `RunError` if a matrix correlates the noise of the rounds that are to be given up with that of later ones."""
+    for number in range(target, released):
+        part = run.body_run(number)
+        if part.body.matrix.kind != "identity":
+            raise RunError(
+                f"rounds {target} to {released - 1} cannot be given up: the noise of later rounds cancels part of "
+                "theirs, so the run needs them. Repeat them with exactly the same sums, load the checkpoint of round "
+                f"{released}, or begin another run, whose guarantee adds to that of this one"
+            )
+
+
 #: The state of a rank: its number, the next round, how many rounds were released, and a part of the seed of the last one, which
 #: distinguishes the branches of a run whose folder was put back. Nothing of it is secret.
 RankState = tuple[int, int, int, int]

@@ -8,11 +8,13 @@ kept elsewhere (`mark`). This module reads records; `writing` adds lines.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -56,6 +58,12 @@ FIRST = b'{"event":"run",'
 Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
 
 
+@functools.cache
+def _version(library: str) -> str:
+    """Return the version of an installed library. It is read from a file, which takes as long as recording a round."""
+    return metadata.version(library)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedTrainer:
     """The integration that computed, clipped and added up the gradients of a body's rounds."""
@@ -65,6 +73,11 @@ class RecordedTrainer:
     version: str
     #: How contributions of single records were clipped, in the library's words.
     clipping: str
+
+    @classmethod
+    def installed(cls, name: str, clipping: str) -> Self:
+        """Return the integration with the version of the library that is installed."""
+        return cls(name, _version(name), clipping)
 
     def agrees(self, other: RecordedTrainer) -> bool:
         """Return whether both clip in the same way; another version of the library may."""

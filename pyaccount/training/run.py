@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import os
 import tempfile
@@ -10,7 +9,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -30,7 +28,7 @@ from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
-from pyaccount.training.opening import RankState, check_ranks, opened, position_of, run_state
+from pyaccount.training.opening import RankState, check_given_up, check_ranks, opened, position_of, run_state
 from pyaccount.training.record import RecordedRelease, RecordedTrainer
 from pyaccount.training.replay import replaying
 from pyaccount.training.sums import (
@@ -38,6 +36,7 @@ from pyaccount.training.sums import (
     Array,
     RoundSums,
     also_of,
+    another_sum,
     check_layout,
     check_norm,
     layout_of,
@@ -71,16 +70,6 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-
-
-@functools.cache
-def _version(library: str) -> str:
-    """Return the version of an installed library. It is read from a file, which takes as long as recording a round."""
-    return metadata.version(library)
-
-
-def _done() -> None:
-    """Do nothing: the round is recorded."""
 
 
 class Step:
@@ -381,7 +370,7 @@ class TrainingRun:
         """
         trainer = self._trainer
         if trainer is None or (trainer.name, trainer.clipping) != (name, clipping):
-            trainer = RecordedTrainer(name, _version(name), clipping)
+            trainer = RecordedTrainer.installed(name, clipping)
         place = self._run.body_run(self._round).place
         known = self._folder.recorded.trainers.get(place)
         if known is not None and place != self._folder.recorded.unused_layout and not known.agrees(trainer):
@@ -473,7 +462,7 @@ class TrainingRun:
                 raise RunError("a state cannot be loaded in the middle of a round: end the round first")
             target = position_of(state, self._folder.recorded.header, self.released, self._folder.path)
             if target < self.released and give_up:
-                self._refuse_correlated(target)
+                check_given_up(self._run, target, self.released)
                 self._folder.rewind(target)
                 target = self.released
             self._round = target
@@ -631,7 +620,7 @@ class TrainingRun:
             number, folder.recorded.rewinds, self._deviations(part, number), sum_tag, nonce=nonce, seed=seed
         )
         if known is not None and not release.same_sum(known):
-            raise self._another_sum(number, repeated=repeated)
+            raise another_sum(number, repeated=repeated)
         if known is None and not draws_first:
             folder.release(release)
             known = release
@@ -640,26 +629,12 @@ class TrainingRun:
         release = replace(release, noise=self._noise.tag(number, seed, noise))
         if known is not None:
             if release.noise != known.noise:
-                raise self._another_sum(number, repeated=repeated)
-            folder.keep_mark()
-            return noise, _done
-        if large:
+                raise another_sum(number, repeated=repeated)
+        elif large:
             return noise, folder.release_aside(release)
-        folder.release(release)
-        folder.keep_mark()
-        return noise, _done
-
-    def _another_sum(self, number: int, *, repeated: bool) -> RunError:
-        """Return the error for a round whose sum or noise is not the recorded one."""
-        if repeated:
-            return RunError(
-                f"round {number} was released with another sum or noise: two sums with the same noise would reveal their "
-                "difference. Repeat the sums bit for bit, with the model, the seeds and the data of the first try, or skip these "
-                "rounds with give_up=True, of load_state_dict or of the trainer"
-            )
-        return RunError(
-            f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before you release"
-        )
+        else:
+            folder.release(release)
+        return noise, folder.keep_mark
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
         size = self._sizes[part.place]
@@ -686,17 +661,6 @@ class TrainingRun:
                 noise.stream({ALONE: (1,)}, dtype="float64")
             kept.append(noises)
         return kept
-
-    def _refuse_correlated(self, target: int) -> None:
-        """Raise `RunError` if a matrix correlates the noise of the rounds that are to be given up with that of later ones."""
-        for number in range(target, self.released):
-            part = self._run.body_run(number)
-            if part.body.matrix.kind != "identity":
-                raise RunError(
-                    f"rounds {target} to {self.released - 1} cannot be given up: the noise of later rounds cancels part of "
-                    "theirs, so the run needs them. Repeat them with exactly the same sums, load the checkpoint of round "
-                    f"{self.released}, or begin another run, whose guarantee adds to that of this one"
-                )
 
 
 class Rehearsal(TrainingRun):

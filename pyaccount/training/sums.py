@@ -134,6 +134,19 @@ def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
     return state.hexdigest()
 
 
+def another_sum(number: int, *, repeated: bool) -> RunError:
+    """Return the error for a round whose sum or noise is not the recorded one."""
+    if repeated:
+        return RunError(
+            f"round {number} was released with another sum or noise: two sums with the same noise would reveal their "
+            "difference. Repeat the sums bit for bit, with the model, the seeds and the data of the first try, or skip these "
+            "rounds with give_up=True, of load_state_dict or of the trainer"
+        )
+    return RunError(
+        f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before you release"
+    )
+
+
 def noisy(sum: Array, noise: Array | DrawnRow, deviation: float, divisor: float = 1.0) -> Array:
     """Return the sum plus its noise, rounded to a grid that depends only on the noise's standard deviation, over `divisor`.
 

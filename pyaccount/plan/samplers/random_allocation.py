@@ -58,10 +58,12 @@ BLOCKS = (
 
 GIVEN_UP = "Which rounds are a block counts as known; the sampler keeps it secret."
 #: The hint of a plan if samples would give a tighter bound.
-SAMPLES = "With accounting.tolerance: 0.01 the pair of whole allocations is sampled, which is tighter, in some seconds."
+SAMPLES = (
+    "With accounting.method: monte-carlo the pair of whole allocations is sampled, which is tighter, in about a minute."
+)
 #: Nanoseconds that a sample takes on one core for each round, and for each participation in each round.
 ROUND_COST, TAKEN_COST = 12.0, 0.4
-#: With less noise blocks are as good as samples, whose rounding grows.
+#: With less noise a document is not sampled unless it asks for samples: the rounding of sampled losses may be too large then.
 LEAST_NOISE = 0.2
 LOWER_END = (
     "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's "
