@@ -241,9 +241,9 @@ For whoever asks: *is my combination covered?* Each cell is a small document tha
   ([sampling.md](sampling.md)). Without this word it is computed.
 - **–**: not supported, for the reason with this number.
 
-T numbers are [theorems](#{THEOREMS.lower()}), R numbers [reasons](#{REASONS.lower()}). All that is certified composes with all
-the rest as phases of one document, but for sampled phases with several noises or blanks; [composition.md](composition.md) has
-the rules. Document keys are on [the reference page](reference/documents.md)."""
+T numbers are [theorems](#{THEOREMS.lower()}), R numbers [reasons](#{REASONS.lower()}). How they
+compose as phases of one document is on the page on [composition](composition.md), and the keys of documents are on
+[the reference page](reference/documents.md)."""
 
 
 def page() -> str:

@@ -68,8 +68,9 @@ class LaplaceTheorem(RunCase, Theorem):
                     "no-valid-bound",
                     self.node.at("sampler", "kind"),
                     "the numbers of a training run with Laplace noise are analysed without sampling; of Poisson samples write "
-                    "mechanism: {kind: laplace}, with the sampler and the count of runs beside it; for one run on a batch of "
-                    "another kind, write a document of kind amplification",
+                    f"mechanism: {{kind: laplace, sensitivity: {moves(self.asked)}}}, since a record moves a sum by so many clip "
+                    f"norms under {self.asked.privacy.adjacency}, with the scale in clip norms, and the sampler and the count of "
+                    "runs beside it; for one run on a batch of another kind, write a document of kind amplification",
                     allowed="none",
                 )
             )
