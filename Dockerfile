@@ -1,6 +1,6 @@
 # The command pyaccount in an image: docker build --tag pyaccount:0.1.0 .
 # It runs as a user without rights, and writes nothing: docker run --rm --read-only --volume "$PWD:/work:ro" pyaccount:0.1.0 check …
-# The bases are pinned by version; docs/deploying.md says how to pin them by digest.
+# The bases are pinned by version; docs/publishing.md says how to pin them by digest.
 
 FROM rust:1.95.0-slim-bookworm AS build
 # The packages of a release of Debian change only for security, and old versions disappear: no version is pinned.

@@ -92,7 +92,7 @@ schemas: build
 # Write the reference pages and the pictures of the documentation anew after a change of the models or commands.
 reference: build
 	$(BIN)/python .ci/site/reference.py docs/reference
-	$(BIN)/python .ci/site/cells.py docs/cells.md
+	$(BIN)/python .ci/site/cells.py docs/reference/cells.md
 	$(BIN)/python docs/pictures/samplers.py
 	$(BIN)/python docs/pictures/budgets.py
 

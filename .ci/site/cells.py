@@ -1,7 +1,7 @@
 """The page of all combinations: sampler, adjacency, group, matrix and mechanism, each with its theorem or the reason why not.
 
-`python .ci/site/cells.py docs/cells.md` writes it: a small document is compiled for each cell, and nothing is computed. A test
-compares the file with the generated page.
+`python .ci/site/cells.py docs/reference/cells.md` writes it. A small document is compiled for each cell, and nothing is computed.
+A test compares the file with the generated page.
 """
 
 from __future__ import annotations
@@ -238,12 +238,12 @@ For whoever asks: *is my combination covered?* Each cell is a small document tha
 - **bound**: the upper end is proven for all data sets; the lower end is that of a concrete case, and how far they are apart shows
   how loose the bound can be.
 - **sampled**: the privacy loss of the whole run is sampled, and a statistical test certifies the claim
-  ([sampling.md](sampling.md)). Without this word it is computed.
+  ([sampling.md](../sampling.md)). Without this word it is computed.
 - **–**: not supported, for the reason with this number.
 
 T numbers are [theorems](#{THEOREMS.lower()}), R numbers [reasons](#{REASONS.lower()}). How they
-compose as phases of one document is on the page on [composition](composition.md), and the keys of documents are on
-[the reference page](reference/documents.md)."""
+compose as phases of one document is on the page on [composition](../composition.md), and the keys of documents are on
+[the reference page](documents.md)."""
 
 
 def page() -> str:
@@ -251,12 +251,12 @@ def page() -> str:
     cells, lines = Cells(), [OPENING, "", "## Training runs"]
     lines += [
         "",
-        f"{ROUNDS} rounds of about {BATCH} out of {RECORDS} records; the samplers are explained in [samplers.md](samplers.md).",
+        f"{ROUNDS} rounds of about {BATCH} out of {RECORDS} records; [samplers.md](../samplers.md) explains the samplers.",
     ]
     for title, about, sections in RUNS:
         rows = {name: [cells.cell(_run(name, sections, *column)) for column in _columns()] for name in SAMPLERS}
         lines += ["", f"### {title}", "", about, *_table("sampler", rows)]
-    lines += ["", "## Mechanisms", "", "They are explained in [mechanisms.md](mechanisms.md)."]
+    lines += ["", "## Mechanisms", "", "They are explained in [mechanisms.md](../mechanisms.md)."]
     for title, about, around in AROUND:
         # The sources of samples and selections begin with those of one run.
         known = {"sampler", "select"} & {*around}
@@ -273,4 +273,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/cells.md").write_text(page(), encoding="utf-8")
+    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/cells.md").write_text(page(), encoding="utf-8")

@@ -158,7 +158,7 @@ def _schedules(title: str) -> Iterator[str]:
     yield (
         "`noise.multiplier`, `training.sampling_probability` and `training.expected_batch_size` may be a mapping with a "
         "`schedule`, which has a value for each round; a schedule of noise may also have a `scale`: "
-        "[how they are bounded](../composition.md#schedules)."
+        "[how they are bounded](../mechanisms.md#schedules)."
     )
     yield from _fields(ScheduledMultiplier.model_fields)
     for section in (ScheduleFile, Decaying):

@@ -30,8 +30,8 @@ Written with {versions}.
 """
 
 TAIL = """- Papers: concrete data sets exceed the bound of the pair that is commonly used for batches of a fixed number of draws
-  ([batches.md](batches.md#why-ε-is-larger-here-than-elsewhere)). The b-min-sep paper's analysis of users does not hold if users
-  share records ([sampling.md](sampling.md)). A concrete mechanism exceeds the published formula for audits in one run
+  ([composition.md](composition.md#why-ε-is-larger-here-than-elsewhere)). The b-min-sep paper's analysis of users does not hold
+  if users share records ([sampling.md](sampling.md)). A concrete mechanism exceeds the published formula for audits in one run
   ([auditing.md](auditing.md#what-is-computed)).
 
 ## Further accountants

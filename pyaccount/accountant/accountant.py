@@ -51,7 +51,7 @@ class Accountant:
     depend on what was released. ε and δ are the budget, fixed when the accountant is made. The first round fixes a filter
     for it, and `step` counts a round only if the filter admits it. Everything that is ever released within the filter is
     (ε, δ)-DP, also if it ends early; `certificate()` certifies that, the filter's whole budget. `epsilon_spent` is the ε of
-    an odometer, which holds at whatever time the releases end. See `docs/adaptive.md`.
+    an odometer, which holds at whatever time the releases end. See `docs/composing.md`.
     """
 
     def __init__(  # noqa: PLR0913 - the four arguments of a budget, and those that every accountant takes
@@ -450,7 +450,7 @@ def _arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
     if "mechanism" in unknown:
         raise TypeError(
             "a mechanism is no round of training: certify a document with `phases` that has both, or charge their documents to a "
-            "filter (pyaccount.filters, docs/adaptive.md)"
+            "filter (pyaccount.filters, docs/composing.md)"
         )
     if unknown or "noise_multiplier" not in round:
         wrong = f"no {', '.join(unknown)}" if unknown else "a noise_multiplier"

@@ -3,7 +3,7 @@
 An event says what was run, but not which data sets are neighbours; you tell that to an accountant of dp_accounting, and to
 `from_event`. Noise multipliers mean the same in both: they are relative to the norm of one record's contribution, so under
 replacement the sum can change by two such contributions. The results of dp_accounting's accountants can differ from a
-certificate. For batches of a fixed size its values of ε are not upper bounds (docs/batches.md explains why), and the
+certificate. For batches of a fixed size its values of ε are not upper bounds (docs/composition.md explains why), and the
 certificate's ε is larger. For a `GaussianDpEvent` that is not sampled, `RdpAccountant` does not double the contribution under
 REPLACE_ONE: use `PLDAccountant` for replace-one.
 """

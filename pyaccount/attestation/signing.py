@@ -41,7 +41,7 @@ def attest(
         public_key: The file of the public key, if `key` is a URI.
         secret: Called for the passphrase or the PIN of the key.
 
-    `docs/attestations.md` explains what a signature means. Raises `CertificateError` if this is not a certificate,
+    `docs/publishing.md` explains what a signature means. Raises `CertificateError` if this is not a certificate,
     `AttestationError` if its claim does not hold, if it contradicts itself, or if signing failed, `DomainError` and
     `MissingExtraError`.
 

@@ -125,7 +125,7 @@ def prepare(  # noqa: PLR0913 - a table and options
             the seed and their name.
         columns: The names of the two columns.
 
-    `docs/users.md` explains the arguments. The result is not a private statistic. Raises `TableError` for wrong rows,
+    `docs/samplers.md` explains the arguments. The result is not a private statistic. Raises `TableError` for wrong rows,
     `DomainError` for wrong arguments, `DocumentError` if the document with these values is refused, and `MissingExtraError`.
 
     ```python

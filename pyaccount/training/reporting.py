@@ -48,12 +48,12 @@ _BATCHES = "batches are drawn so from the run's key; that the sum is of this bat
 
 _NOISE = (
     "drawn so from the run's key by ChaCha20 in double precision, and added before a sum is given out, rounded to a grid: up to "
-    "what floating-point numbers leave (docs/noise.md)"
+    "what floating-point numbers leave (docs/training.md)"
 )
 
 _OTHER_NOISE = (
     "drawn by {source}, as it was asked for, and not from the run's key; scaled, correlated and added by the run. Whether "
-    "nobody can guess what it draws is yours to judge (docs/noise.md)"
+    "nobody can guess what it draws is yours to judge (docs/training.md)"
 )
 
 _ROUNDS = "the run ends after its last round, and every round is recorded before its sum is given out"

@@ -153,7 +153,7 @@ def noisy(sum: Array, noise: Array | DrawnRow, deviation: float, divisor: float 
     They are added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and finally to the sum's type,
     in which they are divided. Floating-point numbers are denser near 0, so the last digits of an unrounded s + z would reveal
     something about s (Mironov 2012); after rounding, all values are on the same grid, whatever s is. What remains is that z
-    itself takes finitely many values (docs/noise.md). The arrays `sum` and `noise` may be overwritten, so that no copy of the
+    itself takes finitely many values (docs/training.md). The arrays `sum` and `noise` may be overwritten, so that no copy of the
     noise stays in memory.
     """
     step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)

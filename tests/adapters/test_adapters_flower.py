@@ -276,7 +276,7 @@ def test_the_state_of_flowers_accountant_is_read() -> None:
     for sampling, relation, compares in (
         ("poisson", "add-or-remove-one", True),
         ("no-amplification", "add-or-remove-one", True),
-        ("without-replacement", "replace-one", False),  # docs/batches.md says why dp_accounting's bound is smaller
+        ("without-replacement", "replace-one", False),  # docs/composition.md says why dp_accounting's bound is smaller
     ):
         config = accounting.PrivacyConfig(
             DELTA, 100, accounting.NeighboringRelation(relation), accounting.SamplingMethod(sampling)

@@ -49,9 +49,9 @@ def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> N
 PAGES = [
     pytest.param(snippet, id=f"{page.stem}-{number}")
     for page in sorted((ROOT / "docs").glob("*.md"))
-    # The commands of these pages need what earlier commands make; tests/attestation, tests/ledger and test_deploying_page run
+    # The commands of these pages need what earlier commands make; tests/attestation, tests/ledger and test_publishing_page run
     # them from top to bottom.
-    if page.stem not in ("attestations", "deploying", "ledger")
+    if page.stem not in ("publishing", "ledger")
     for number, snippet in enumerate(
         re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     )

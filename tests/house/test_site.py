@@ -33,7 +33,7 @@ def navigation(built: Path) -> dict[str, list[Any]]:
 
 def test_every_page_is_in_the_navigation_once(built: Path) -> None:
     sections = navigation(built)
-    assert [*sections] == ["Start", "I train", "I gate", "I audit", "Reference"]
+    assert [*sections] == ["Tutorial", "How to", "Explanation", "Reference"]
     pages = [
         page if isinstance(page, str) else next(iter(page.values())) for part in sections.values() for page in part
     ]

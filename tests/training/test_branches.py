@@ -1,7 +1,7 @@
 """Two branches of one run together are at least as private as the certified mechanism at σ/√2, checked by brute force.
 
 The likelihood ratios of small runs are integrated on a grid. The rows before the branching are released once, later rows twice,
-with the same participations and independent noise (docs/noise.md).
+with the same participations and independent noise (docs/training.md).
 """
 
 import itertools
@@ -89,7 +89,7 @@ def delta(sigma: float, rounds: int) -> float:
 
 
 def test_two_branches_are_not_two_independent_rounds() -> None:
-    """The numbers in docs/noise.md are right: one batch in both branches is much worse than separate batches."""
+    """The numbers in docs/training.md are right: one batch in both branches is much worse than separate batches."""
     branches = divergence(poisson(1, 0.01), np.eye(1), 1.0, 1.0, rows=[0, 0], add=False)
     assert branches == pytest.approx(4.9e-6, rel=0.02)
     assert delta(1.0 / math.sqrt(2.0), 1) == pytest.approx(branches, rel=1e-2)

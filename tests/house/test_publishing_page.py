@@ -16,7 +16,8 @@ from warm_commands import COMMAND, COMMANDS_READ, warm
 import pyaccount
 from pyaccount.integrations.registry import SECTIONS, TO_FILL_IN
 
-PAGE = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+#: The second half of the page; tests/attestation runs the first one, about signatures.
+PAGE = "".join((ROOT / "docs" / "publishing.md").read_text(encoding="utf-8").partition("\n## Model cards\n")[1:])
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
