@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -197,19 +198,23 @@ def simulated(name: str) -> Raster:
 
 
 CELL, LEFT, TOP = 12, 22, 18
+#: How wide a letter of the key is, about.
+LETTER = 6
 STYLE = """\
 text { font: 11px system-ui, sans-serif; fill: #57606a }
 .back { fill: #f6f8fa } .out { fill: #dfe5ec } .one { fill: #1f6feb } .more { fill: #0a2e78 }
 .dropped { fill: none; stroke: #1f6feb }
+.epoch { stroke: #57606a; stroke-width: 1 }
 @media (prefers-color-scheme: dark) {
 text { fill: #9aa4af }
 .back { fill: #161b22 } .out { fill: #2b333d } .one { fill: #58a6ff } .more { fill: #d2e6ff } .dropped { stroke: #58a6ff }
+.epoch { stroke: #9aa4af }
 }"""
 #: The classes of cells in the order of drawing, with what they mean.
 CLASSES = {
-    "out": "sits out, or in the subset but not in the batch",
+    "out": "not available",
     "one": "takes part",
-    "more": "takes part several times",
+    "more": "drawn several times",
     "dropped": "drawn, but dropped",
 }
 
@@ -224,12 +229,17 @@ def svg(name: str) -> str:
     """The picture: a row for each record, a column for each round; one path for all cells of a class."""
     raster = simulated(name)
     width, height = LEFT + ROUNDS * CELL + 2, TOP + RECORDS * CELL + 2
-    shown = [kind for kind in CLASSES if any(class_of(cell) == kind for row in raster for cell in row)]
-    meaning = "; ".join(f"{kind}: {CLASSES[kind]}" for kind in shown)
+    shown = {
+        kind: word for kind, word in CLASSES.items() if any(class_of(cell) == kind for row in raster for cell in row)
+    }
+    if name.startswith("must-") and "out" in shown:
+        shown["out"] = "in the subset only"
+    epoch = document(name).run.epoch()
+    meaning = "; ".join([*shown.values(), *([f"a line every {epoch} rounds, an epoch"] if epoch else [])])
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
         f"<title>Participation under {name} sampling: {RECORDS} records, {ROUNDS} rounds</title>",
-        f"<desc>A simulated run. {meaning}.</desc>",
+        f"<desc>A simulated run, with a cell for each record and round. {meaning[0].upper()}{meaning[1:]}.</desc>",
         f"<style>\n{STYLE}\n</style>",
         f'<text x="{LEFT}" y="12">rounds →</text>',
         f'<text transform="translate(14 {height - 2}) rotate(-90)">← records</text>',
@@ -237,6 +247,8 @@ def svg(name: str) -> str:
     ]
     for kind in shown:
         lines.append(f'<path class="{kind}" d="{" ".join(_cells(raster, kind))}"/>')
+    lines += _epochs(epoch, height)
+    lines += _key(shown, epoch is not None, width)
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
@@ -246,6 +258,27 @@ def _cells(raster: Raster, kind: str) -> Iterator[str]:
         for t, cell in enumerate(row):
             if class_of(cell) == kind:
                 yield f"M{LEFT + t * CELL + 1} {TOP + i * CELL + 1}h{size}v{size}h-{size}z"
+
+
+def _epochs(epoch: Fraction | None, height: int) -> Iterator[str]:
+    """Thin lines where epochs end, inside of the picture."""
+    for number in range(1, ROUNDS if epoch else 0):
+        if epoch and number * epoch < ROUNDS:
+            x = LEFT + float(number * epoch) * CELL - 0.5
+            yield f'<line class="epoch" x1="{x:g}" y1="{TOP}" x2="{x:g}" y2="{height - 2}"/>'
+
+
+def _key(shown: dict[str, str], epochs: bool, width: int) -> Iterator[str]:
+    """The key, above the raster and at its right end: a cell of each class with its word, and the line of epochs."""
+    items = [*shown.items(), *([("epoch", "end of an epoch")] if epochs else [])]
+    x = width - 2 - sum(18 + LETTER * len(word) + 8 for _, word in items)
+    for kind, word in items:
+        if kind == "epoch":
+            yield f'<line class="epoch" x1="{x + 6.5}" y1="2" x2="{x + 6.5}" y2="14"/>'
+        else:
+            yield f'<rect class="{kind}" x="{x + 1}" y="3" width="{CELL - 2}" height="{CELL - 2}"/>'
+        yield f'<text x="{x + 16}" y="12">{word}</text>'
+        x += 18 + LETTER * len(word) + 8
 
 
 def main() -> None:

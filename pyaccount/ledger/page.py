@@ -117,10 +117,10 @@ def _picture(index: int, data_set: DataSetRecord) -> list[Block]:
     shown = [block for block in data_set.blocks if block.share > 0.0][-MOST_BARS:]
     if shown:
         bars = tuple((block.name, 100.0 * block.share, f"{up(100.0 * block.share, 3)} %") for block in shown)
-        groups.append(BarGroup("of the budget spent or set aside, by block (%)", bars, WHOLE))
+        groups.append(BarGroup("% of the budget that is spent or set aside, by block", bars, WHOLE))
     for label, field in (
-        ("of the budget, by who entered fixed entries, on their fullest block (%)", "fixed_share"),
-        ("of the budget of a filter, by who entered adaptive entries, on their fullest block (%)", "filter_share"),
+        ("% of the budget, by who reserved the fixed entries", "fixed_share"),
+        ("% of a filter, by who reserved the adaptive entries", "filter_share"),
     ):
         people = [(one.who, 100.0 * getattr(one, field)) for one in data_set.spenders if getattr(one, field) > 0.0]
         if people:
@@ -131,7 +131,8 @@ def _picture(index: int, data_set: DataSetRecord) -> list[Block]:
         return []
     parts = "; ".join(f"{word}: {said}" for group in groups for word, _, said in group.bars)
     picture = Bars(f"The budget of {data_set.name}", f"Shares of the budget. {parts}.", tuple(groups))
-    return [Figure(f"budget-{index + 1}", picture, ("Shares of the budget: 100 % is all of it.",), "shares")]
+    caption = "A full bar is the whole budget. The shares of people are those on their fullest block."
+    return [Figure(f"budget-{index + 1}", picture, (caption,), "shares")]
 
 
 def _totals(data_set: DataSetRecord) -> list[Block]:

@@ -8,6 +8,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyaccount.errors import DomainError, MissingExtraError
 from pyaccount.files import write_atomically
 from pyaccount.pages.page import legible
@@ -31,8 +33,10 @@ WIDE, SMALL = 5.2, 9.5
 MOST_ACROSS, LETTERS = 6, 60
 #: The most lines with names; a picture with more of them has no legend.
 MOST_NAMED = 12
-#: The most labelled positions on a side of a heat map.
-MOST_PLACES = 6
+#: The most labelled positions on a side of a heat map, and the most columns and rows of which every cell has its value.
+MOST_PLACES, MOST_WRITTEN = 6, 10
+#: How bright red, green and blue are.
+_LUMA = (0.299, 0.587, 0.114)
 #: Markers and dashes of lines, which differ for readers who do not see colours.
 _LOOKS = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("x", "--"))
 
@@ -138,7 +142,10 @@ def _bars(bars: Bars) -> Figure:
         for place, (word, value, said) in zip(places, group.bars, strict=True):
             words = f" {cut_label(word, LETTERS)}"
             axes.text(0.0, place + 0.24, words, fontsize=SMALL, va="bottom", parse_math=False)
-            axes.text(value, place, f" {said}", fontsize=SMALL, va="center")
+            if group.whole:
+                axes.text(group.axis.high, place + 0.24, said, fontsize=SMALL, va="bottom", ha="right")
+            else:
+                axes.text(value, place, f" {said}", fontsize=SMALL, va="center")
         axes.set_xlim(0.0, group.axis.high)
         axes.set_ylim(places[-1] - 0.4, 0.75)
         axes.set_yticks([])
@@ -160,6 +167,12 @@ def _heat_map(picture: HeatMap) -> Figure:
         set_ticks(range(0, len(ticks), step), [f"{tick:g}" for tick in ticks[::step]], fontsize=SMALL)
         set_label(label)
     axes.set_title(picture.title, fontsize=SMALL, wrap=True, parse_math=False)
+    if max(len(picture.across), len(picture.up)) <= MOST_WRITTEN:
+        shades = image.to_rgba(np.array(picture.values))
+        for row, line in enumerate(picture.texts):
+            for column, words in enumerate(line):
+                color = "white" if shades[row, column, :3] @ _LUMA < 0.5 else "black"
+                axes.text(column, row, words, ha="center", va="center", fontsize=7, color=color)
     scale = drawn.colorbar(image, label=picture.label).ax
     if scale.get_ylim()[0] < scale.get_ylim()[1]:
         marks = round_ticks(*scale.get_ylim())

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pyaccount.pages.page import SENSES, legible, origins_of
 from pyaccount.pages.svg import svg
@@ -58,6 +58,7 @@ def _environment() -> Environment:
     environment.filters["kind"] = _kind
     environment.filters["origins_of"] = origins_of
     environment.filters["picture"] = _picture
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 
@@ -66,6 +67,15 @@ def _kind(part: Block | Inline) -> str:
     if isinstance(part, str):
         return "text"
     return type(part).__name__.lower()
+
+
+def _unbroken(heading: str) -> Markup:
+    """Return a heading whose words are not broken at their hyphens, as browsers do in narrow columns."""
+    words = (
+        Markup('<span class="unbroken">{}</span>').format(word) if "-" in word else escape(word)
+        for word in heading.split(" ")
+    )
+    return Markup(" ").join(words)
 
 
 def _picture(figure: Figure) -> Markup:

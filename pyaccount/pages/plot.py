@@ -14,7 +14,7 @@ from pyaccount.pages.ticks import round_ticks
 Style = Literal["first", "second", "reference", "lower", "third", "fourth", "fifth", "sixth"]
 #: The styles of many lines, which differ in colour and dashes.
 MANY: tuple[Style, ...] = ("first", "second", "third", "fourth", "fifth", "sixth")
-#: The share of an axis that the longest bar takes; its value is printed in the rest.
+#: The share of an axis that the longest bar takes, if no bar stands for all there is; its value is printed in the rest.
 LONGEST = 0.84
 
 
@@ -81,8 +81,9 @@ class BarGroup:
 
     @property
     def axis(self) -> Axis:
-        """The axis of the bars. It begins at 0, so that lengths are proportional to values, and shows the whole."""
-        return Axis(self.label, 0.0, max(self.whole, *(value for _, value, _ in self.bars)) / LONGEST)
+        """The axis of the bars, from 0, so that lengths are proportional to values, to the whole, if there is one."""
+        longest = max(value for _, value, _ in self.bars)
+        return Axis(self.label, 0.0, max(self.whole, longest) if self.whole else longest / LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,10 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A quantity as a colour over two numbers; `values` has a row for each of `y`, with NaN for missing values."""
+    """A quantity as a colour over two numbers; `values` has a row for each of `y`, with NaN for missing values.
+
+    `texts` has the same shape: what is written into each cell, if there are few enough of them.
+    """
 
     title: str
     x: str
@@ -104,6 +108,7 @@ class HeatMap:
     across: tuple[float, ...]
     up: tuple[float, ...]
     values: tuple[tuple[float, ...], ...]
+    texts: tuple[tuple[str, ...], ...]
     label: str
 
 

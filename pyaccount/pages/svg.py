@@ -2,7 +2,8 @@
 
 Colours are CSS classes that the page's style sheet defines, so that a picture follows the dark mode; lines also differ
 in their dashes, for readers who do not see colours. The label of a bar is above it, where it has the whole width, and
-the value is at the bar's end, so that both can be read on a narrow screen.
+the value is at the bar's end, so that both can be read on a narrow screen. Where bars are shares of a whole, the axis ends with
+the whole, and the value is above the bar too.
 """
 
 from __future__ import annotations
@@ -165,7 +166,11 @@ def _group(group: BarGroup, axis: Axis, top: float) -> list[str]:
         parts.append(
             f'<rect class="bar" x="{SIDE}" y="{y + ROW - THICK - 4}" width="{end - SIDE:.1f}" height="{THICK}"/>'
         )
-        parts.append(f'<text class="value" x="{end + 6:.1f}" y="{y + ROW - 7}">{escape(said)}</text>')
+        if group.whole:
+            # A bar may fill the whole width, so its value is above it.
+            parts.append(f'<text class="value" x="{right}" y="{y + 18}" text-anchor="end">{escape(said)}</text>')
+        else:
+            parts.append(f'<text class="value" x="{end + 6:.1f}" y="{y + ROW - 7}">{escape(said)}</text>')
     parts.append(f'<polyline class="axis" points="{SIDE},{top} {SIDE},{bottom} {right},{bottom}"/>')
     parts.append(
         f'<text class="label" x="{(SIDE + right) / 2}" y="{bottom + 46}" text-anchor="middle">{escape(group.label)}</text>'

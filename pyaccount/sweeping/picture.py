@@ -1,16 +1,17 @@
-"""Pictures of sweeps: lines over a path that varies, or a heat map over two numbers that vary."""
+"""Pictures of sweeps: lines over a path that varies, or a heat map over two numbers with many values each."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError
 from pyaccount.pages.figure import check_ending, figure, save
 from pyaccount.pages.plot import MANY, Axis, HeatMap, Plot, Series
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {
 }
 #: Axes whose values differ by more than this ratio have a logarithmic scale.
 _WIDE = 30.0
+#: So does an axis along which each of three or more values is at least so many times the one before, as 1, 2, 4, 8.
+_GROWING = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,9 @@ def picture(sweep: SweptCells, path: str | Path | None, x: str | None = None, y:
     """Draw a sweep: `y` over `x`, with a line for each combination of other varying values, or `y` as a heat map.
 
     `x` and `y` are paths that vary with numbers, or names in `QUANTITIES`. By default `y` is the value of the blank (ε
-    for claims) and `x` the first number that varies; if exactly two numbers vary, they are the axes of the heat map.
-    Raises `DomainError` if this cannot be drawn, and `MissingExtraError` without matplotlib.
+    for claims) and `x` the number that has the most values. If exactly two numbers vary, and each has more values than
+    there are styles of lines, they are the axes of a heat map. Raises `DomainError` if this cannot be drawn, and
+    `MissingExtraError` without matplotlib.
     """
     if path is not None:
         check_ending(path)
@@ -55,16 +59,17 @@ def picture(sweep: SweptCells, path: str | Path | None, x: str | None = None, y:
         raise DomainError("nothing can be drawn: no cell was certified")
     solved = {row.solved for row in sweep.rows}
     across = _axis(sweep, "y", y or ("value" if None not in solved else "epsilon"), numeric, next(iter(solved)))
-    free = [name for name in numeric if name != y]
+    # The first of those with the most values is the horizontal axis, so that there are as few lines as possible.
+    free = sorted((name for name in numeric if name != y), key=lambda name: -_count(sweep.rows, name))
     if x is None and not free:
         x = "epsilon"
     over = _axis(sweep, "x", x or free[0], numeric, next(iter(solved)))
     crossed = x is None and len(free) == len(sweep.varied) == 2 and _full(sweep.rows, free)
-    drawn = figure(
-        _heat_map(sweep, over, _axis(sweep, "x", free[1], numeric, None), across)
-        if crossed
-        else _lines(sweep, over, across)
-    )
+    if crossed:
+        right, above = (_axis(sweep, "x", name, numeric, None) for name in sweep.varied)
+        drawn = figure(_heat_map(sweep, right, above, across))
+    else:
+        drawn = figure(_lines(sweep, over, across))
     if path is not None:
         save(drawn, Path(path))
     return drawn
@@ -112,28 +117,43 @@ def _lines(sweep: SweptCells, over: _Shown, across: _Shown) -> Plot:
 
 
 def _scaled(label: str, values: Sequence[float]) -> Axis:
-    """Return an axis with a margin at both ends; it is logarithmic if the values differ by a large ratio."""
+    """Return an axis with a margin at both ends; it is logarithmic if the values differ by a large ratio, or grow by ratios."""
     if not values:
         return Axis(label, 0.0, 1.0)
-    low, high = min(values), max(values)
-    if low > 0.0 and high / low > _WIDE:
+    places = sorted(set(values))
+    low, high = places[0], places[-1]
+    growing = len(places) > 2 and all(later >= _GROWING * earlier for earlier, later in pairwise(places))
+    if low > 0.0 and (growing or high / low > _WIDE):
         room = (high / low) ** 0.05
         return Axis(label, low / room, high * room, log=True)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return Axis(label, low - room, high + room)
 
 
-def _heat_map(sweep: SweptCells, over: _Shown, up: _Shown, across: _Shown) -> HeatMap:
-    columns, lines = (tuple(sorted({axis.of(row) or 0.0 for row in sweep.rows})) for axis in (over, up))
-    values = {(over.of(row), up.of(row)): across.of(row) for row in sweep.rows}
-    grid = tuple(tuple(_or_nan(values.get((right, above))) for right in columns) for above in lines)
-    return HeatMap(sweep.name or "", over.label, up.label, columns, lines, grid, across.label)
+def _heat_map(sweep: SweptCells, over: _Shown, above: _Shown, across: _Shown) -> HeatMap:
+    columns, lines = (tuple(sorted({axis.of(row) or 0.0 for row in sweep.rows})) for axis in (over, above))
+    values = {(over.of(row), above.of(row)): across.of(row) for row in sweep.rows}
+    grid = tuple(tuple(_or_nan(values.get((x, y))) for x in columns) for y in lines)
+    texts = tuple(tuple(_written(value) for value in line) for line in grid)
+    return HeatMap(sweep.name or "", over.label, above.label, columns, lines, grid, texts, across.label)
+
+
+def _written(value: float) -> str:
+    """Return a value as it stands in a cell: whole numbers in full, others rounded up, as upper bounds are."""
+    if math.isnan(value):
+        return ""
+    return f"{value:.0f}" if value.is_integer() else up(value, 3)
 
 
 def _full(rows: Sequence[SweptRecord], names: Sequence[str]) -> bool:
-    """Return whether both numbers have at least three values, and more than half of their combinations are rows."""
-    counts = [len({_number(row.settings[name]) for row in rows}) for name in names]
-    return min(counts) > 2 and 2 * len(rows) > counts[0] * counts[1]
+    """Return whether both numbers have too many values for lines, and more than half of their combinations are rows."""
+    counts = [_count(rows, name) for name in names]
+    return min(counts) > len(MANY) and 2 * len(rows) > counts[0] * counts[1]
+
+
+def _count(rows: Sequence[SweptRecord], name: str) -> int:
+    """Return how many values a path has."""
+    return len({_number(row.settings[name]) for row in rows})
 
 
 def _number(value: object) -> float | None:

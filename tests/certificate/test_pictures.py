@@ -14,7 +14,9 @@ from places import EXAMPLES, ROOT
 from plain_documents import doc
 
 import pyaccount
-from pyaccount.pages.plot import Axis, Plot, Series
+from pyaccount.pages.html import html
+from pyaccount.pages.page import Page, PageSection, PageTable
+from pyaccount.pages.plot import Axis, BarGroup, Bars, Plot, Series
 from pyaccount.pages.svg import svg
 from pyaccount.pages.ticks import FEWEST, MOST, round_ticks
 
@@ -151,6 +153,25 @@ def test_one_epsilon_is_bars() -> None:
         name = "none" if bands == 1 else f"none, banded-square-root: of {bands} bands"
         assert picture.count(f">{name}</text>") == 2
     assert '<polyline class="line' not in picture
+
+
+def test_bars_of_a_whole_end_with_it() -> None:
+    """The bar of 100 % has the whole width, the last tick is 100, and values are inside of the picture."""
+    group = BarGroup("% of the budget", (("a", 100.0, "100 %"), ("b", 25.0, "about 25 %")), 100.0)
+    picture = svg(Bars("shares", "Shares.", (group,)), "shares")
+    first, second = (float(one) for one in re.findall(r'class="bar"[^>]* width="([\d.]+)"', picture))
+    assert second == pytest.approx(first / 4, rel=1e-3)
+    assert re.findall(r'class="tick"[^>]*>([^<]+)<', picture)[-1] == "100"
+    assert re.findall(r'class="value"[^>]* text-anchor="end">([^<]+)<', picture) == ["100 %", "about 25 %"]
+    assert re.search(r'class="tick" x="([\d.]+)"[^>]*>100<', picture)[1] == f"{22 + first:.1f}"  # type: ignore[index]
+
+
+def test_words_of_headings_are_not_broken() -> None:
+    """Browsers break words at hyphens; those of headings are kept whole."""
+    table = PageTable(("Rates.",), ("false-positive rate", "<b>"), ((("1",), ("2",)),))
+    page = html(Page("a page", "a page", (PageSection("one", "One", (table,)),), origins={}))
+    assert '<span class="unbroken">false-positive</span> rate</th>' in page
+    assert "&lt;b&gt;</th>" in page
 
 
 PROFILES = {

@@ -116,7 +116,7 @@ def test_a_coarse_profile_is_called_coarse() -> None:
 
 
 def test_both_directions_are_shown_where_they_differ_and_one_where_they_do_not() -> None:
-    assert "telling absence" in certificate("composed").to_markdown()
+    assert "detecting absence" in certificate("composed").to_markdown()
     assert "telling" not in certificate("matrix").to_markdown()
     # Under replace-one nobody is absent.
     assert "the original from the substitute" in certificate("substitution").to_markdown()

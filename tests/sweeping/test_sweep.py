@@ -212,20 +212,34 @@ def test_mappings_as_values_fit_a_table() -> None:
 def test_pictures(tmp_path: Path, snapshot: Snapshot) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pictures of sweeps are NOT drawn")
     found = pyaccount.sweep(gaussians(vary={"noise.multiplier": [1, 2, 4], "privacy.epsilon": [0.5, 1, 2]}))
+    by_place = {(row.settings["privacy.epsilon"], row.settings["noise.multiplier"]): row.delta for row in found.rows}
+    lines = found.plot(tmp_path / "lines.png", x="noise.multiplier", y="delta").axes[0]
+    assert len(lines.lines) == 3
+    assert lines.get_xscale() == "log"  # the values double
+    default = found.plot().axes[0]
+    assert [sorted(line.get_ydata()) for line in default.lines] == [sorted(line.get_ydata()) for line in lines.lines]
+    assert sorted(lines.lines[0].get_ydata()) == sorted(by_place[0.5, sigma] for sigma in (1, 2, 4))
+    assert (lines.get_xlabel(), lines.get_ylabel()) == ("noise.multiplier", "δ at most")
+    for axis in ("nonsense", "workload-error"):
+        snapshot.raised(found.plot, y=axis)
+    snapshot.raised(lambda: found.plot(tmp_path / "heat.jpeg"))
+
+
+def test_pictures_of_many_values(tmp_path: Path) -> None:
+    """Two numbers with more values than styles of lines are a heat map, and each cell has its value."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pictures of sweeps are NOT drawn")
+    sigmas, epsilons = [1, 2, 3, 4, 5, 6, 7], [0.5, 1, 1.5, 2, 2.5, 3, 3.5]
+    found = pyaccount.sweep(gaussians(vary={"noise.multiplier": sigmas, "privacy.epsilon": epsilons}))
     heat = found.plot(tmp_path / "heat.svg")
     image = heat.axes[0].images[0].get_array()
     by_place = {(row.settings["privacy.epsilon"], row.settings["noise.multiplier"]): row.delta for row in found.rows}
     assert image is not None
-    expected = [[by_place[epsilon, sigma] for sigma in (1, 2, 4)] for epsilon in (0.5, 1, 2)]
-    assert image.tolist() == expected
-    lines = found.plot(tmp_path / "lines.png", x="noise.multiplier", y="delta").axes[0]
-    assert len(lines.lines) == 3
-    assert sorted(lines.lines[0].get_ydata()) == sorted(by_place[0.5, sigma] for sigma in (1, 2, 4))
-    assert (lines.get_xlabel(), lines.get_ylabel()) == ("noise.multiplier", "δ at most")
+    assert image.tolist() == [[by_place[epsilon, sigma] for sigma in sigmas] for epsilon in epsilons]
+    written = {text.get_position(): float(text.get_text()) for text in heat.axes[0].texts}
+    assert len(written) == 49
+    for place, delta in (((0, 0), by_place[0.5, 1]), ((6, 0), by_place[0.5, 7])):
+        assert delta <= written[place] <= 1.01 * delta
     assert (tmp_path / "heat.svg").stat().st_size > 1000
-    for axis in ("nonsense", "workload-error"):
-        snapshot.raised(found.plot, y=axis)
-    snapshot.raised(lambda: found.plot(tmp_path / "heat.jpeg"))
 
 
 # ---- the command

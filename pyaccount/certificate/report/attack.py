@@ -40,7 +40,8 @@ def attack_section(data: CertificateModel, meaning: Meaning) -> PageSection:
     """Return the section with bounds on every attack, and their pictures."""
     presence, absence = HYPOTHESES[data.privacy.adjacency]
     opening = (
-        f"An attacker sees everything the run releases, knows all other data, and wants to tell {presence} from {absence} of ",
+        "An attacker sees everything the run releases, knows all other data, and wants to distinguish "
+        f"{presence} from {absence} of ",
         *group_of(data),
         ". Whatever the method and the means, these are upper bounds on success.",
     )
@@ -93,9 +94,9 @@ def _range(first: float, last: float) -> Content:
 
 def _rates(meaning: Meaning, presence: str, absence: str) -> PageTable:
     unit, symmetric = "rate", meaning.trade_off.symmetric
-    headings = ["false-positive rate", "true-positive rate at most" + ("" if symmetric else f", telling {presence}")]
+    headings = ["false-positive rate", "true-positive rate at most" + ("" if symmetric else f", detecting {presence}")]
     if not symmetric:
-        headings.append(f"true-positive rate at most, telling {absence}")
+        headings.append(f"true-positive rate at most, detecting {absence}")
     rows = []
     for rate in meaning.rates:
         cells: list[Content] = [

@@ -65,8 +65,8 @@ def profile(data: CertificateModel) -> Figure:
         series=tuple(series),
     )
     caption = (
-        "Dots: δ at most and at least, at the ε of the table, and at each end of the guarantee's. Lines: δ at most at every ε; "
-        "between the certificate's points nothing but convexity in e^ε is used.",
+        "Dots are the bounds on δ in the table and in the guarantee. Lines are upper bounds on δ at every ε: between two dots "
+        "they follow from the convexity of δ in e^ε.",
     )
     origin = "composition" if data.evidence.sampling is None else "histogram"
     return Figure("profile-picture", plot, caption, origin)
@@ -91,7 +91,7 @@ def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:
     curve = meaning.trade_off
     series = [Series(_label(curve, presence), _errors(curve), "first")]
     if not curve.symmetric:
-        series.append(Series(f"to tell {absence}", _errors(curve.swapped), "second"))
+        series.append(Series(f"detecting {absence}", _errors(curve.swapped), "second"))
     series.append(Series("perfect privacy", ((0.0, 1.0), (1.0, 0.0)), "reference"))
     plot = Plot(
         title="Trade-off curve: false-negative rate over false-positive rate",
@@ -101,7 +101,7 @@ def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:
         y=Axis("false-negative rate, at least", 0.0, 1.0),
         series=tuple(series),
     )
-    return Figure("trade-off-picture", plot, ("No attack has a pair of error rates below the curve.",), "attack")
+    return Figure("trade-off-picture", plot, ("No attack has error rates below the curve.",), "attack")
 
 
 def attacks(meaning: Meaning, presence: str, absence: str) -> Figure:
@@ -109,7 +109,7 @@ def attacks(meaning: Meaning, presence: str, absence: str) -> Figure:
     curve = meaning.trade_off
     series = [Series(_label(curve, presence), _rates(curve), "first")]
     if not curve.symmetric:
-        series.append(Series(f"to tell {absence}", _rates(curve.swapped), "second"))
+        series.append(Series(f"detecting {absence}", _rates(curve.swapped), "second"))
     guess = ((LEAST_RATE, LEAST_RATE), (1.0, 1.0))
     series.append(Series("guessing", guess, "reference"))
     plot = Plot(
@@ -124,7 +124,7 @@ def attacks(meaning: Meaning, presence: str, absence: str) -> Figure:
 
 
 def _label(curve: TradeOff, presence: str) -> str:
-    return "certified" if curve.symmetric else f"to tell {presence}"
+    return "certified" if curve.symmetric else f"detecting {presence}"
 
 
 def _chords(corners: list[Bound], floor: float) -> tuple[tuple[float, float], ...]:
