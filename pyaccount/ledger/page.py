@@ -230,7 +230,10 @@ def _spenders(data_set: DataSetRecord) -> PageTable:
         "adaptive: % of a filter",
     )
     return PageTable(
-        ("Who has entered what. The shares are about their fullest block.",), headings, tuple(rows), words=headings[:1]
+        ("Who reserved what. Shares are those of the fullest block of each person.",),
+        headings,
+        tuple(rows),
+        words=headings[:1],
     )
 
 

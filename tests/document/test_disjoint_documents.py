@@ -151,7 +151,7 @@ def test_the_page_shows_each_part(tmp_path: Path) -> None:
         path = tmp_path / f"certificate.{ending}"
         certificate.save(path)
         text = path.read_text(encoding="utf-8")
-        assert "Guarantee by kind of record" in text
+        assert "The guarantee for each kind of record" in text
         assert "north" in text
 
 

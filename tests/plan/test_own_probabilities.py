@@ -402,7 +402,7 @@ def test_strata_are_told_with_the_blank_filled_and_in_the_words_of_the_adjacency
     names = ["2 records of rare, replaced within the stratum", "2 records of common, replaced within the stratum"]
     assert [one.name for one in told] == names
     assert told[0].epsilon == certificate.epsilon > told[1].epsilon
-    assert "Guarantee by kind of record" in certificate.to_markdown()
+    assert "The guarantee for each kind of record" in certificate.to_markdown()
 
 
 def test_a_stratum_alone_is_no_kind_of_its_own() -> None:

@@ -166,7 +166,7 @@ def _profile(data: CertificateModel) -> PageTable:
     columns.append(FieldRow("δ at least", "delta_lower", origin=origin, digits=4))
     own = BOUND._replace(origin=origin)
     words = "; ".join(f"{side}: {said}" for side, said in compared(data.privacy.adjacency).items())
-    caption: Content = (f"δ is a probability; the larger direction counts. {words[0].upper()}{words[1:]}.",)
+    caption: Content = (f"δ is a probability, the larger one of both directions. {words[0].upper()}{words[1:]}.",)
     if sampling is not None:
         columns += [GUESS, ERROR]
         own = GUESS
@@ -175,9 +175,9 @@ def _profile(data: CertificateModel) -> PageTable:
         caption = (
             "δ is a probability; each bound fails with probability ",
             *directed(failure),
-            ". The lines of the picture need all of them, and the guarantee: one of these fails with probability ",
+            ". The lines of the picture hold unless one of the bounds or the guarantee fails, which has probability ",
             *directed(together),
-            ". There is no estimate where too little was seen, or where few samples decide it.",
+            ". There is no estimate where too little was seen, or where few samples decide.",
         )
     found = table(caption, data.profile, columns)
     points = [{one.epsilon: one for one in getattr(data.directions, side).profile} for side in SIDES]

@@ -146,9 +146,15 @@ def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
     """Return the tables: what is certified, with which error, and by which evidence."""
     who = () if alike(rows) else (FieldRow("protects", "protected"),)
     return [
-        _table(rows, "What is certified. Each ε is in nats; unamplified: if no participations were secret.", CERTIFIED),
-        _table(rows, "At which noise and error.", (*NOISE, *(WORKLOAD if any(row.workload for row in rows) else ()))),
-        _table(rows, "Of which documents.", (*who, *DOCUMENTS)),
+        _table(
+            rows, "The guarantees, with ε in nats. An unamplified ε assumes that no participation is secret.", CERTIFIED
+        ),
+        _table(
+            rows,
+            "The noise, and the error that it causes.",
+            (*NOISE, *(WORKLOAD if any(row.workload for row in rows) else ())),
+        ),
+        _table(rows, "The documents.", (*who, *DOCUMENTS)),
     ]
 
 

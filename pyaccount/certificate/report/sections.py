@@ -309,9 +309,9 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
     origin, lower = origin_of(data), lower_origin_of(data)
     at_delta = every_digit(data.guarantee.delta, "probability", origin)
     caption: Content = (
-        "Guarantee by kind of record, at δ = ",
+        "The guarantee for each kind of record at δ = ",
         at_delta,
-        ": everything that a record of this kind takes part in. The guarantee of the certificate holds for all kinds.",
+        ", about everything in which such a record takes part. The guarantee of the certificate holds for all kinds.",
     )
     columns = (
         FieldRow("kind of record", "name", literal=True),
