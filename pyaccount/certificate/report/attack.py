@@ -175,7 +175,7 @@ def _profile(data: CertificateModel) -> PageTable:
         caption = (
             "δ is a probability; each bound fails with probability ",
             *directed(failure),
-            ". The lines of the picture hold unless one of the bounds or the guarantee fails, which has probability ",
+            ". The lines of the picture hold if all bounds and the guarantee do, which fails with probability ",
             *directed(together),
             ". There is no estimate where too little was seen, or where few samples decide.",
         )
