@@ -7,7 +7,7 @@ unexport MAKEFLAGS MFLAGS
 # Tests start hundreds of Pythons: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-frameworks build check rust-check python-test bench table schemas reference site clean
+.PHONY: demo test frameworks test-frameworks build check rust-check python-test bench table schemas reference site clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -24,7 +24,9 @@ test:
 # does not use it.
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
 
-test-frameworks: build $(FRAMEWORKS)/installed
+frameworks: $(FRAMEWORKS)/installed
+
+test-frameworks: build frameworks
 	PIP_QUIET=1 VIRTUAL_ENV=$(FRAMEWORKS) $(BIN)/maturin develop --release --locked --quiet
 	PYACCOUNT_FRAMEWORKS=1 $(FRAMEWORKS)/bin/python -m pytest -n auto --dist worksteal \
 		-W "ignore:os.fork() was called:RuntimeWarning" tests/adapters tests/auditing tests/data tests/integrations tests/training
