@@ -15,8 +15,8 @@ with these points, and nothing is said about the mechanism that the distribution
 by H(1/α) = 1 − 1/α + G(α)/α a bound at e^{−ε} from each point of the other direction. Their lower convex hull in e^ε bounds H
 (`rust/core/src/pair/tabulated.rs`). The distribution has the hull's values at the multiples of the interval on both sides of each
 point, and by the theorem of connecting dots (Doroshenko et al. 2022, arXiv:2207.04380) it bounds H everywhere between them. Its
-masses are differences of δ over distances of at least the interval, which err by less than 1e-10 of δ for intervals of 1e-5 or
-more; the points are raised by more.
+masses are made of differences over small distances, and n of their rounding errors add up to less than 5n units of the slope of
+δ in ε. Therefore the hull is moved by more than that to larger ε, and every value at ε ≥ 0 is compared with the hull in its place.
 
 dp_accounting's Python package has no serialization of distributions; its probabilities are read and written.
 """
@@ -32,7 +32,7 @@ from pyaccount import _core
 from pyaccount.adapters.dp_accounting_mechanisms import type_name
 from pyaccount.adapters.reading import document, no_equivalent, wrong_type_error
 from pyaccount.document.ranges import STATED_POINTS
-from pyaccount.errors import CertificateError, DomainError, MissingExtraError, Path, quoted
+from pyaccount.errors import CertificateError, DomainError, MissingExtraError, NumericsError, Path, quoted
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 #: How much less than 1 the masses of a distribution may be, by rounding. More than 1 is pessimistic: cut tails count twice.
 MISSING = 1e-9
-#: By how much points are raised before a distribution is made of them.
-RAISED = 1e-9
+#: By how much ε is moved before a distribution is made of points.
+MOVED = 1e-11
 SMALLEST_INTERVAL = 1e-5
 #: Half of a unit of rounding.
 _UNIT = 2.0**-53
@@ -83,7 +83,7 @@ def from_distribution(
 
 
 def to_distribution(certificate: Certificate, *, interval: float = 1e-4) -> Any:
-    """Return a pessimistic `PrivacyLossDistribution` that bounds the profile of a certificate at every ε, in both directions.
+    """Return a pessimistic `PrivacyLossDistribution` that bounds the profile of a certificate at every ε ≥ 0, in both directions.
 
     Args:
         certificate: A certificate without samples. Between the points of its profile, and beyond the last one, the distribution
@@ -92,6 +92,7 @@ def to_distribution(certificate: Certificate, *, interval: float = 1e-4) -> Any:
 
     Raises:
         CertificateError: The profile holds with some probability only, which no distribution states.
+        NumericsError: The interval is too small for the rounding of its masses.
         MissingExtraError: dp_accounting is not installed.
     """
     try:
@@ -115,23 +116,27 @@ def to_distribution(certificate: Certificate, *, interval: float = 1e-4) -> Any:
 
 
 def _points(side: DirectionResult, guaranteed: float) -> dict[float, float]:
-    """Return δ at each ε at which a direction is bounded, raised as the head of this module explains."""
+    """Return an upper bound on δ at each ε at which a direction has one."""
     points = {guaranteed: side.delta} | {point.epsilon: point.delta for point in side.profile}
     if side.curve is not None:
         points |= dict(zip(side.curve.epsilon, side.curve.delta, strict=True))
-    return {epsilon: min(1.0, delta * (1.0 + RAISED)) for epsilon, delta in points.items()}
+    return points
 
 
 def _connected(pld_pmf: Any, points: dict[float, float], other: dict[float, float], interval: float) -> Any:
     """Return the masses of a direction with these points, when the other direction has others."""
-    # At −ε the bound 1 − e^{−ε}(1 − δ), whose rounding is far less than what δ was raised by, unless δ is 0.
-    turned = {
-        -epsilon: min(1.0, -math.expm1(-epsilon) + math.exp(-epsilon) * delta) for epsilon, delta in other.items()
-    }
+    turned = {-one: -math.expm1(-one) + math.exp(-one) * delta for one, delta in other.items()}
     hull = _core.RoundProfile.tabulated(sorted((turned | points).items()))
-    losses = sorted({rounded(epsilon / interval) for epsilon in turned | points for rounded in (math.floor, math.ceil)})
-    deltas = np.array([hull.delta(k * interval)[1] for k in losses])
-    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, losses, np.maximum.accumulate(deltas[::-1])[::-1])
+    above = {math.floor(one / interval) + more for one in points | other for more in (0, 1)}
+    losses = sorted(above | {-k for k in above})
+    deltas = np.array([hull.delta(k * interval - MOVED)[1] for k in losses])
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, losses, np.maximum.accumulate(deltas[::-1])[::-1])
+    for epsilon in (k * interval for k in losses if k >= 0):
+        if pmf.get_delta_for_epsilon(epsilon) < hull.delta(epsilon)[1] * (1.0 - 16.0 * _UNIT):
+            raise NumericsError(
+                f"rounding made δ of the distribution too small at ε = {epsilon!r}: give a larger interval"
+            )
+    return pmf
 
 
 def _masses(pmf: object, path: Path) -> tuple[Any, float]:
