@@ -16,7 +16,7 @@ by H(1/α) = 1 − 1/α + G(α)/α a bound at e^{−ε} from each point of the o
 (`rust/core/src/pair/tabulated.rs`). The distribution has the hull's values at the multiples of the interval on both sides of each
 point, and by the theorem of connecting dots (Doroshenko et al. 2022, arXiv:2207.04380) it bounds H everywhere between them. Its
 masses are made of differences over small distances, and n of their rounding errors add up to less than 5n units of the slope of
-δ in ε. Therefore the hull is moved by more than that to larger ε, and every value at ε ≥ 0 is compared with the hull in its place.
+δ in ε. Therefore the hull is moved by more than that to larger ε, and every value at ε ≥ 0 is compared with that of the hull.
 
 dp_accounting's Python package has no serialization of distributions; its probabilities are read and written.
 """
