@@ -7,7 +7,7 @@ unexport MAKEFLAGS MFLAGS
 # Tests start hundreds of Pythons: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test frameworks test-frameworks build check rust-check python-test bench table schemas reference site clean
+.PHONY: demo test frameworks test-frameworks test-lowest build check rust-check python-test bench table schemas reference site clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -22,7 +22,9 @@ test:
 # With PyTorch, Opacus, transformers, TRL, Lightning, Flower and JAX: what `make test` skips. Their environment takes 7 GB, and is
 # kept outside of the checkout by the hash of its lock. JAX warns of every fork of a process that has imported it; what tests fork
 # does not use it.
-FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
+KEPT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyaccount
+FRAMEWORKS := $(KEPT)/frameworks-$(shell cksum <tests/frameworks.lock | cut -d' ' -f1)
+LOWEST := $(KEPT)/lowest-$(shell cksum <tests/lowest.lock | cut -d' ' -f1)
 
 frameworks: $(FRAMEWORKS)/installed
 
@@ -31,10 +33,19 @@ test-frameworks: build frameworks
 	PYACCOUNT_FRAMEWORKS=1 $(FRAMEWORKS)/bin/python -m pytest -n auto --dist worksteal \
 		-W "ignore:os.fork() was called:RuntimeWarning" tests/adapters tests/auditing tests/data tests/integrations tests/training
 
-$(FRAMEWORKS)/installed:
-	$(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r tests/frameworks.lock || \
-		{ echo "the frameworks could not be installed: nothing of them is tested" >&2; exit 1; }
+# With the oldest dependencies that pyproject.toml allows, on Python 3.11: documents, commands, pages and examples. Left out is what
+# shows words of the newest ones: schemas as pydantic writes them, and completions of click.
+test-lowest: build $(LOWEST)/installed
+	PIP_QUIET=1 VIRTUAL_ENV=$(LOWEST) $(BIN)/maturin develop --release --locked --quiet
+	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests/document tests/cli tests/pages tests/house/test_readme.py \
+		-k "not schema_prints and not does_not_block and not snippets_of_the_pages" --ignore tests/cli/test_help.py
+
+$(FRAMEWORKS)/installed: LOCK := tests/frameworks.lock
+$(LOWEST)/installed: LOCK := tests/lowest.lock
+$(FRAMEWORKS)/installed $(LOWEST)/installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r $(LOCK) || \
+		{ echo "$(LOCK) could not be installed: nothing is tested with it" >&2; exit 1; }
 	touch $@
 
 # The compiled core, installed in place; cargo rebuilds only what changed.

@@ -82,15 +82,21 @@ def from_event(  # noqa: PLR0913 - the head of the document, which an event does
     The head of the document is not in an event: `adjacency`, `delta`, `epsilon`, `group_size` and `name` are as in a document.
     Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, if no document describes a part.
     """
+    bodies = bodies_of(event, adjacency)
+    if not bodies:
+        no_equivalent((), "the events release nothing: a document needs at least one round", value=type_name(event))
+    return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
+
+
+def bodies_of(event: object, adjacency: str) -> list[BodyMapping]:
+    """Return the phases of an event tree under an adjacency; none if it releases nothing. Raises the errors of `from_event`."""
     bodies = _bodies(event, (), 1)
     if adjacency == "replace-one" and (place := _mixture_in(event, ())) is not None:
         message = "a mixture does not describe a record that is replaced by another one: use add-remove or zero-out"
         no_equivalent(place, message, value=adjacency, allowed="add-remove or zero-out")
     if adjacency == "zero-out":
         with_empty_records(bodies)
-    if not bodies:
-        no_equivalent((), "the events release nothing: a document needs at least one round", value=type_name(event))
-    return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
+    return bodies
 
 
 def to_event(source: Source) -> Any:

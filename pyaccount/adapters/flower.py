@@ -51,8 +51,8 @@ from pyaccount.document.ranges import COUNT, DATASET_SIZE, EPSILON, ITERATIONS, 
 from pyaccount.document.ranges import DELTA as PROBABILITY_OF_FAILURE
 from pyaccount.errors import Path, quoted
 
-#: The version of a state's layout, and the backend that writes it.
-LAYOUT, BACKEND = 1, "rdp"
+#: The version of a state's layout, and the backends that write it: Flower's own, and `pyaccount.integrations.flower_accountant`.
+LAYOUT, BACKENDS = 1, ("rdp", "pyaccount")
 #: How Flower's accountant samples, with the relations that it allows, and the adjacencies under which a document says the same.
 SAMPLED = {
     "poisson": ("add-or-remove-one", ("add-remove", "zero-out")),
@@ -74,7 +74,7 @@ def from_accountant(
     adjacency: str | None = None,
     name: str = "flower",
 ) -> dict[str, Any]:
-    """Return the document of Flower's `RdpAccountant`, or of its `state_dict()`, with a phase for each entry.
+    """Return the document of an accountant of Flower's strategies, or of its `state_dict()`, with a phase for each entry.
 
     Args:
         source: The accountant or its state.
@@ -89,12 +89,12 @@ def from_accountant(
             does not have.
     """
     state = source if isinstance(source, Mapping) else _state(source)
-    if state.get("schema_version") != LAYOUT or state.get("backend") != BACKEND:
+    if state.get("schema_version") != LAYOUT or state.get("backend") not in BACKENDS:
         no_equivalent(
             ("schema_version",),
             "this is no state of Flower's RdpAccountant: its layout or backend is not known, so neither is its meaning",
             value=f"{state.get('schema_version')!r}, backend {state.get('backend')!r}",
-            allowed=f"{LAYOUT}, backend {BACKEND!r}",
+            allowed=f"{LAYOUT}, backend {' or '.join(map(repr, BACKENDS))}",
         )
     config = _mapping(state, "config", ())
     sampling, relation = _text(config, "sampling_method"), _text(config, "neighboring_relation")

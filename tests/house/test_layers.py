@@ -153,7 +153,7 @@ FRAMED = {
         f"pyaccount.integrations.{name}"
         for name in ("choosing", "flower", "flower_clients", "ghost_norms", "opacus_ghost")
     ),
-    "pyaccount.integrations.jax_privacy",
+    *(f"pyaccount.integrations.{name}" for name in ("jax_privacy", "opacus_accountant", "flower_accountant")),
 }
 FRAMEWORKS = {
     *("torch", "jax", "jaxlib", "opacus", "optax", "jax_privacy"),

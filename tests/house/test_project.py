@@ -83,6 +83,18 @@ def test_what_is_missing_is_an_extra_of_the_distribution() -> None:
         assert package in [re.split(r"[\[<>=~]", one)[0] for one in extras[extra]]
 
 
+def test_the_oldest_dependencies_are_those_that_are_tested() -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    locked = dict(
+        re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "tests" / "lowest.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for line in needed:
+        name, _, oldest = line.partition(",")[0].partition(">=")
+        # 3.0 is 3.0.0.
+        assert re.fullmatch(rf"{re.escape(oldest)}(\.0)*", locked[name]), line
+    assert set(needed) <= set((ROOT / "tests" / "requirements.in").read_text(encoding="utf-8").splitlines())
+
+
 def test_a_release_needs_its_tag_and_its_section() -> None:
     tool = release()
     tool.check_tag(f"v{tool.version()}")

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from page_snippets import frameworks, python_snippets
 from places import CERTIFICATES, EXAMPLES, ROOT
 
 from pyaccount import cli
@@ -52,14 +53,14 @@ PAGES = [
     # The commands of these pages need what earlier commands make; tests/attestation, tests/ledger and test_publishing_page run
     # them from top to bottom.
     if page.stem not in ("publishing", "ledger")
-    for number, snippet in enumerate(
-        re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    )
+    for number, snippet in enumerate(python_snippets(page))
 ]
 
 
 @pytest.mark.parametrize("snippet", PAGES)
 def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for framework in frameworks(snippet):
+        pytest.importorskip(framework, reason=f"{framework} is not installed: this snippet is NOT run")
     monkeypatch.chdir(tmp_path)
     Path("examples").symlink_to(EXAMPLES)
     # The snippets of the page about gates need a certificate and a policy.

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from places import EXAMPLES
+from page_snippets import frameworks, python_snippets
+from places import EXAMPLES, ROOT
 
 from pyaccount import Certificate
 from pyaccount.training.check_record import hold_record
@@ -66,6 +67,19 @@ def test_opacus_trains_with_correlated_noise(tmp_path: Path) -> None:
     assert found["accuracy"] > 0.9
     assert found["epsilon"] == Certificate.load(tmp_path / "out" / "training.cert.json").epsilon
     assert released(tmp_path / "out") == (100, 100)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        pytest.param(text, marks=needs(*frameworks(text)), id="-".join(frameworks(text)))
+        for text in python_snippets(ROOT / "docs" / "frameworks.md")
+        if frameworks(text)
+    ],
+)
+def test_snippets_of_the_page_run(snippet: str) -> None:
+    exec(compile(snippet, "docs/frameworks.md", "exec"), {})  # the page's own code
 
 
 @needs("torch", "lightning")
