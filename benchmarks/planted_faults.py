@@ -56,6 +56,14 @@ _SAMPLED = (
     "phases:\n  - mechanism: {kind: laplace, scale: 1}\n    count: 30\n"
     "    sampler: {kind: poisson, sampling_probability: 0.05}\n"
 )
+_TUNED = (
+    "phases:\n  - select: {kind: geometric, stopping_probability: 0.2}\n"
+    "    phases: [{mechanism: {kind: gaussian, sigma: 5}}, {mechanism: {kind: laplace, scale: 20}}]\n"
+)
+_STRATA = (
+    "training: {sampling_probability: {strata: {seldom: 0.005, often: 0.02}}, iterations: 100}\nsampler: {kind: poisson}\n"
+    "noise: {multiplier: 1}\n"
+)
 _SEPARATED = (
     "training: {sampling_probability: 0.1, iterations: 24}\nsampler: {kind: b-min-sep, min_separation: 3, start: START}\n"
     "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: renyi, seed: 1}\n"
@@ -77,9 +85,14 @@ DOCUMENTS = {
     ),
     "matrix": _document("zero-out", _MATRIX),
     "fixed-size": _document("replace-one", _FIXED),
+    "fixed-size, zero-out": _document("zero-out", _FIXED),
+    "fixed-size, little noise": _document("zero-out", _FIXED.replace("1.3", "0.2").replace("100", "1"), delta="1e-3"),
     "stated": _document("zero-out", _STATED),
     "phases": _document("add-remove", _PHASES),
     "on-a-sample": _document("add-remove", _SAMPLED),
+    "near the largest loss": _document("add-remove", _SAMPLED.replace("count: 30", "count: 3"), delta="1e-12"),
+    "tuned": _document("add-remove", _TUNED, delta="1e-5"),
+    "strata": _document("add-remove", _STRATA),
     "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm")),
     "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold")),
 }
@@ -239,7 +252,61 @@ FAULTS = (
         ),
         ("one-round", "few-rounds", "group", "on-a-sample"),
     ),
+    Fault(
+        "largest-of-the-other",
+        "the largest loss of a run on a sample is that of the other direction",
+        (
+            (
+                f"{CORE}/pair/subsampled.rs",
+                "if self.reverse { -1.0 } else { 1.0 }",
+                "if self.reverse { 1.0 } else { -1.0 }",
+            ),
+        ),
+        ("near the largest loss", "on-a-sample"),
+    ),
+    Fault(
+        "increasing",
+        "the likelihood ratio of a record that is set to zero is taken to increase everywhere",
+        ((f"{CORE}/pair/mixture.rs", "1.5 * c", "f64::NEG_INFINITY"),),
+        ("fixed-size, zero-out", "fixed-size, little noise"),
+    ),
     # Sampling.
+    Fault(
+        "strata",
+        "the smallest probability of all strata counts in place of the largest",
+        (
+            (
+                "pyaccount/document/own_probabilities.py",
+                "max((value for value in stated if isinstance(value, float)), default=None)",
+                "min((value for value in stated if isinstance(value, float)), default=None)",
+            ),
+        ),
+        ("strata",),
+    ),
+    Fault(
+        "negative-mean",
+        "the mean number of runs is negative",
+        (
+            (
+                f"{CORE}/pair/selection/runs.rs",
+                "(1.0 - stopping) / stopping * share",
+                "-(1.0 - stopping) / stopping * share",
+            ),
+        ),
+        ("tuned",),
+    ),
+    Fault(
+        "smaller-mean",
+        "the mean number of runs is 1 % too small",
+        (
+            (
+                f"{CORE}/pair/selection/runs.rs",
+                "(1.0 - stopping) / stopping * share",
+                "0.99 * (1.0 - stopping) / stopping * share",
+            ),
+        ),
+        ("tuned",),
+    ),
     Fault(
         "together",
         "a group is drawn together, once with q",
