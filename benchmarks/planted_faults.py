@@ -137,8 +137,8 @@ _NO_LOWER = (
     ),
 )
 _READ = "epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }"
-_POISSON = 'Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))'
-_RENEWAL = 'body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"'
+_POISSON = "PoissonProfile(group, rate, noise, two_sided, reverse=reverse and not two_sided)"
+_RENEWAL = 'self.node.separation() or 1, self.node.sampling_probability(), self.start() == "warm"'
 _NORM = "sums.norm(sums.spaced_sum(column, n, b, most))"
 _STEPS = '{"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]'
 _JOINT = "Reflected::both(Half::Joint(joint(2.0)), Half::Joint(joint(2.0)))"
@@ -236,7 +236,13 @@ FAULTS = (
     Fault(
         "rounds-of-add",
         "the rounds of the direction add are taken for both",
-        ((f"{PLAN}/samplers/poisson.py", "tight(remove, add, rounds(body))", "tight(add, add, rounds(body))"),),
+        (
+            (
+                f"{PLAN}/samplers/poisson.py",
+                "tight(remove, add, rounds(case.node))",
+                "tight(add, add, rounds(case.node))",
+            ),
+        ),
         ("one-round", "few-rounds", "poisson", "group"),
     ),
     Fault(
@@ -314,7 +320,8 @@ FAULTS = (
             (
                 f"{PLAN}/samplers/poisson.py",
                 _POISSON,
-                'Part("mixture", ((1.0 - rate, rate), (0.0, float(group)), noise), (("reverse", reverse),))',
+                '__import__("pyaccount.profiles", fromlist=["profiles"]).MixtureProfile('
+                "(1.0 - rate, rate), (0.0, float(group)), noise, reverse)",
             ),
         ),
         ("group", "micro-batches"),
@@ -325,8 +332,8 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/poisson.py",
-                "number(privacy.group_size) * body.draws_per_iteration()",
-                "body.draws_per_iteration()",
+                "number(privacy.group_size) * case.node.draws_per_iteration()",
+                "case.node.draws_per_iteration()",
             ),
         ),
         ("group",),
@@ -337,7 +344,7 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/poisson.py",
-                "number(privacy.group_size) * body.draws_per_iteration()",
+                "number(privacy.group_size) * case.node.draws_per_iteration()",
                 "number(privacy.group_size)",
             ),
         ),
@@ -350,12 +357,12 @@ FAULTS = (
             (
                 f"{PLAN}/samplers/poisson.py",
                 _POISSON,
-                'Part("poisson", (group, rate**2, noise), (("two_sided", two_sided), ("reverse", reverse)))',
+                "PoissonProfile(group, rate**2, noise, two_sided, reverse=reverse and not two_sided)",
             ),
             (
                 f"{PLAN}/units.py",
-                'Part("subsampled", (one_round(rounds, below=below), rate), (("reverse", direction == "add"),))',
-                'Part("subsampled", (one_round(rounds, below=below), rate**2), (("reverse", direction == "add"),))',
+                'SubsampledProfile(one_round(rounds, below=below), rate, reverse=direction == "add")',
+                'SubsampledProfile(one_round(rounds, below=below), rate**2, reverse=direction == "add")',
             ),
         ),
         ("poisson", "on-a-sample"),
@@ -378,15 +385,15 @@ FAULTS = (
             (
                 "rate",
                 "the participation rate in place of the probability of a free record",
-                "body.sampling_probability()",
-                "body.participation_rate()",
+                "self.node.sampling_probability()",
+                "self.node.participation_rate()",
                 ("b-min-sep", "b-min-sep, cold"),
             ),
             (
                 "one-apart",
                 "a record sits out one round too many",
-                "body.separation() or 1",
-                "(body.separation() or 1) + 1",
+                "self.node.separation() or 1",
+                "(self.node.separation() or 1) + 1",
                 ("b-min-sep", "b-min-sep, cold"),
             ),
             ("start", "a cold start is taken for a warm one", ' == "warm"', ' != ""', ("b-min-sep, cold",)),
@@ -398,8 +405,8 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/renewal.py",
-                "scaled_coefficients(document, body, sigma)",
-                "scaled_coefficients(document, body, 1.01 * sigma)",
+                "scaled_coefficients(self, sigma)",
+                "scaled_coefficients(self, 1.01 * sigma)",
             ),
         ),
         ("b-min-sep",),
@@ -451,31 +458,43 @@ FAULTS = (
     Fault(
         "deviation",
         "σ in place of σ² where Gaussian mechanisms are added up",
-        ((f"{PLAN}/rounds.py", "_ratio(item.part) ** 2", "_ratio(item.part)"),),
+        (
+            (
+                "pyaccount/profiles/mechanisms.py",
+                "(one.sensitivity / one.noise_multiplier) ** 2",
+                "(one.sensitivity / one.noise_multiplier)",
+            ),
+        ),
         ("little-noise", "full-batch"),
     ),
     # Counts, sensitivities and what is read off.
     Fault(
         "one-less",
         "n − 1 rounds in place of n",
-        ((f"{PLAN}/samplers/poisson.py", "tight(remove, add, rounds(body))", "tight(remove, add, rounds(body) - 1)"),),
+        (
+            (
+                f"{PLAN}/samplers/poisson.py",
+                "tight(remove, add, rounds(case.node))",
+                "tight(remove, add, rounds(case.node) - 1)",
+            ),
+        ),
         ("poisson", "few-rounds", "replaced"),
     ),
     Fault(
         "equal-phases",
         "equal rounds of two phases are counted once",
-        ((f"{PLAN}/rounds.py", "counts.get(item.part, 0) + item.count", "item.count"),),
+        (("pyaccount/profiles/base.py", "counts.get(item.profile, 0) + item.count", "item.count"),),
         ("phases",),
     ),
     Fault(
         "replaced-by-one",
         "a record that is replaced moves the sum by 1",
         (
-            (f"{PLAN}/common.py", '2 if document.privacy.adjacency == "replace-one" else 1', "1"),
+            (f"{PLAN}/common.py", '2 if asked.privacy.adjacency == "replace-one" else 1', "1"),
             (
                 f"{PLAN}/samplers/poisson.py",
                 _POISSON,
-                'Part("poisson", (group, rate, noise), (("two_sided", False), ("reverse", reverse)))',
+                "PoissonProfile(group, rate, noise, two_sided=False, reverse=reverse)",
             ),
         ),
         ("full-batch-replaced", "laplace-replaced", "replaced"),
