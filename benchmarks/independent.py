@@ -70,7 +70,7 @@ def main() -> None:
     )
     for path in options.certificates:
         data = json.loads(path.read_text(encoding="utf-8"))
-        data["guarantee"] = {**(data["guarantee"] or {}), **(data.get("composed_bound") or {})} or None
+        data["guarantee"] = {**(data.get("guarantee") or {}), **(data.get("composed_bound") or {})} or None
         claim = claim_of(json.dumps(data))
         if options.changes:
             verdicts = [

@@ -112,7 +112,7 @@ def _by_lattices(
     below, before = None, 0.0
     while True:
         grid = LossGrid(max(1, round(h * (1 << SPACING))), digits, bits)
-        each, small = connected_laws(parts, grid, tilt, target / 100, claimed), target / 100
+        each, small = connected_laws(parts, grid, tilt, target / 100, claimed), target / 10_000
         chosen = choices.tilting(each, [count for _, count in parts], grid, target / 20_000, claimed)
         if chosen.digits < 0.75 * digits:
             each, grid = tilted_laws(parts, grid, each, chosen), grid._replace(digits=chosen.digits)
