@@ -78,7 +78,7 @@ def main() -> None:
             ]
             print(f"| {path.stem} | {json.dumps(Counter(verdicts))} | | | | |", flush=True)
             continue
-        found = check(claim, ProofLimits(options.seconds), path.parent)
+        found = check(claim, ProofLimits(options.seconds))
         claimed, proven = ((found[key] or {}).get("epsilon", "") for key in ("claimed", "proven"))
         loose = "" if found["looser_by"] is None else f"{found['looser_by']:.2g}"
         print(

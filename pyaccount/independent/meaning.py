@@ -27,7 +27,7 @@ from .laws import (
     Renyi,
     Round,
 )
-from .moments import Correlated, Renewals, SecretRound, columns_of
+from .moments import Correlated, MovedColumns, Renewals, SecretRound
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
 MOST_KINDS, MOST_ROUNDS = 1000, 100_000
@@ -163,7 +163,7 @@ class FormRounds:
             yield from self._cyclic(matrix, rounds, sampler, main, also)
         elif kind == "spaced" and self.plain:
             run = self._spaced(matrix, rounds, sampler, main, also)
-            run.sampled = node if "entries" not in matrix else None
+            run.sampled = node
             yield run, 1
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
@@ -220,7 +220,8 @@ class FormRounds:
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
         law = Renewals(rounds, b, p, sampler["start"] == "warm")
-        return Correlated(law, columns_of(matrix, rounds, main, b, also))
+        entries, norm = columns.column(matrix, rounds)
+        return Correlated(law, MovedColumns(entries, main / norm, b, also))
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""

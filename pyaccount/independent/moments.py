@@ -15,7 +15,7 @@ so that T^K·v ≤ λ^K·v. Here v is β itself after some rounds, and all K rou
 tables and proves with them: every weight and value is rounded up (or down, for a bound from below).
 
 **From moments to δ.** *Side 0*: if p(x) = Σ a_k·x^k ≥ (x − 1)₊ for x ≥ 0 (a witness, proven by `polynomials`), then δ ≤
-Σ a_k·e^((1−k)ε)·Z_k. c_m·x^m with c_m = (m−1)^(m−1)/m^m is one: (x − 1)/x^m is largest at x = m/(m−1). *Side 1*: f ≥ w_∅, the
+Σ a_k·e^((1−k)ε)·Z_k. *Side 1*: f ≥ w_∅, the
 probability of never taking part, so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −ln w_∅.
 """
 
@@ -24,24 +24,23 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import accumulate, combinations_with_replacement, repeat
 from operator import mul
 from typing import Any, NamedTuple
 
-from .columns import column
 from .enclosures import exp, exp_above, ln_above
-from .form import FormPart, refused
+from .form import refused
 from .lattice import repeated
 from .laws import Round
 from .polynomials import is_above
 
 #: Bits of tables, and of those whose weights cancel; entries that a table may have.
 BITS, MORE, MOST_ENTRIES = 56, 64, 10_000_000
-#: λ is used where the factors of all entries are this near, and no order is tried once δ is this near the claim.
-NEAR, ENOUGH = 1e-11, Fraction(1, 5000)
+#: λ is used where the factors of all entries are this near.
+NEAR = 1e-11
 
 
 def rounded(x: Fraction, bits: int, *, up: bool) -> int:
@@ -75,42 +74,27 @@ class Renewals(NamedTuple):
 
 
 class MovedColumns:
-    """Columns without negative entries and with at most b bands: in units of 2^−60, rounded up, times a factor.
+    """The columns of a Toeplitz matrix without negative entries and with at most b bands, in units of 2^−60, rounded up.
 
     Larger entries have a larger δ on both sides (Lemma C, row by row).
     """
 
-    def __init__(self, entries: Sequence[Sequence[Fraction]], square: Fraction, apart: int, also: Fraction) -> None:
-        """Take the columns of all rounds, or one for all; 1/σ²; b; and what a participation moves in other releases, squared."""
-        if any(entry < 0 for each in entries for entry in each) or max(map(len, entries)) > apart:
+    def __init__(self, entries: Sequence[Fraction], square: Fraction, apart: int, also: Fraction) -> None:
+        """Take the first column; 1/σ²; b; and what a participation moves in other releases, squared."""
+        if min(entries) < 0 or len(entries) > apart:
             raise refused("sampling with a matrix that has negative entries, or more bands than the separation")
-        self.columns = [[math.ceil(entry * (1 << 60)) for entry in each] for each in entries]
-        self.square, self.also, self.apart = square / (1 << 120), also, apart
+        self.column = [math.ceil(entry * (1 << 60)) for entry in entries]
+        self.square, self.also = square / (1 << 120), also
+
+    @cache  # noqa: B019 - columns live as long as their proof
+    def products(self, count: int, left: int) -> Sequence[Fraction]:
+        """Return r(k) for k < count, of columns that are cut off after `left` entries."""
+        found = [sum(map(mul, self.column[:left], self.column[k:])) for k in range(count)]
+        return [found[0] * self.square + self.also, *(each * self.square for each in found[1:])]
 
     def largest(self) -> Fraction:
         """Return the largest norm of a column, squared, in units of the noise."""
-        return Fraction(max(sum(map(mul, each, each)) for each in self.columns)) * self.square + self.also
-
-    def products(self, i: int, rounds: int) -> Sequence[Fraction]:
-        """Return r_i(k) for k = 0..b − 1: only rounds of the run count, and only columns from 1 on."""
-        at, most = (0, len(self.columns[0])) if len(self.columns) == 1 else (i - 1, rounds)
-        return self._products(at, min(i, self.apart), min(rounds - i + 1, most))
-
-    @cache  # noqa: B019 - columns live as long as their proof
-    def _products(self, at: int, count: int, left: int) -> Sequence[Fraction]:
-        here, several = self.columns[at][:left], len(self.columns) > 1
-        found = [sum(map(mul, here, self.columns[at - k * several][k:])) for k in range(count)]
-        return [found[0] * self.square + self.also, *(each * self.square for each in found[1:])]
-
-
-def columns_of(matrix: FormPart, rounds: int, square: Fraction, apart: int, also: Fraction) -> MovedColumns:
-    """Return the columns of a Toeplitz matrix, or of one whose entries lie beside the form (`entries`, by columns)."""
-    if "entries" in matrix:
-        if len(matrix["entries"]) != rounds:
-            raise refused("a matrix with more columns than rounds, or fewer")
-        return MovedColumns(matrix["entries"], square, apart, also)
-    entries, norm = column(matrix, rounds)
-    return MovedColumns([entries], square / norm, apart, also)
+        return self.products(1, len(self.column))[0]
 
 
 class Chain:
@@ -157,11 +141,13 @@ class Chain:
     def _step(self, later: Sequence[int], i: int) -> list[int]:
         """Return the table of round i from that of the next one; where no replica is free, the weight is 1."""
         bits, unit = self.bits, (self.one - 1) * self.up
+        # Only rounds of the run count, and only columns from 1 on.
+        products = self.columns.products(min(i, self.law.apart), min(self.law.rounds - i + 1, len(self.columns.column)))
         return [
             sum([weight * later[at] for weight, at in zip(each, moves, strict=True)]) + unit >> bits
             if len(moves) > 1
             else later[moves[0]]
-            for each, moves in zip(self._weights(self.columns.products(i, self.law.rounds)), self.moves, strict=True)
+            for each, moves in zip(self._weights(products), self.moves, strict=True)
         ]
 
     def _start(self, table: Sequence[int]) -> Fraction:
@@ -176,27 +162,24 @@ class Chain:
         return total / (1 + (b - 1) * p) ** m / self.one
 
     def moment(self, seconds: float) -> Fraction | None:
-        """Return a bound of Z_m; None if there is none after about `seconds` of processor time.
+        """Return a bound of Z_m; None if it is very large. After about `seconds` of processor time it is a looser one.
 
         λ^K stands for the rounds from b on that are left, once a step has raised all entries by about one factor, or time is
         up. The step before had whole columns.
         """
-        began, law, i, equal = time.process_time(), self.law, self.law.rounds, len(self.columns.columns) == 1
+        began, law, i = time.process_time(), self.law, self.law.rounds
         table, growth, times = [self.one] * len(self.states), self.one, 0
         while i > 0:
             before, table = table, self._step(table, i)
             i -= 1
             late = time.process_time() - began > seconds
-            if late and not equal:
-                return None
-            if equal and law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
+            if law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
                 ratios = [x / y for x, y in zip(table, before, strict=True)]
                 if late or i * math.log(max(ratios) / min(ratios)) < NEAR:
                     times, i = i + 1 - law.apart, law.apart - 1
-                    factors = (
-                        -((-x << self.bits) // y) if self.up else (x << self.bits) // y
-                        for x, y in zip(table, before, strict=True)
-                    )
+                    factors = [
+                        rounded(Fraction(x, y), self.bits, up=self.up) for x, y in zip(table, before, strict=True)
+                    ]
                     growth = max(factors) if self.up else min(factors)
         if times * abs(growth / self.one - 1) > 5000:
             return None
@@ -217,7 +200,7 @@ class SecretRound(Round):
 class Correlated(SecretRound):
     """A run with b-min-sep sampling."""
 
-    #: Coefficients of a polynomial to try, if any.
+    #: Coefficients of a polynomial to try, if any: their signs differ, so that moments need more bits.
     polynomial: Sequence[Fraction] = ()
 
     def __init__(self, law: Renewals, columns: MovedColumns) -> None:
@@ -239,9 +222,11 @@ class Correlated(SecretRound):
             )
         return self._known[m, above]
 
-    def removed(self, coefficients: Sequence[Fraction], epsilon: Fraction, seconds: float) -> Fraction | None:
-        """Return Σ a_k·e^((1−k)ε)·Z_k, for a polynomial that is above (x − 1)₊; None if a moment takes too long."""
-        total = Fraction(0)
+    def delta(self, coefficients: Sequence[Fraction], epsilon: Fraction, seconds: float) -> Fraction | None:
+        """Return a bound of δ(ε) by a polynomial; None if it proves nothing, or a moment takes too long."""
+        never, total = self.law.never(), Fraction(0)
+        if never is None or epsilon < never or not is_above(coefficients):
+            return None
         for k, coefficient in enumerate(coefficients):
             moment = self.moment(k, seconds, above=coefficient > 0) if coefficient else Fraction(0)
             if moment is None:
@@ -249,21 +234,3 @@ class Correlated(SecretRound):
             factor = exp_above((1 - k) * epsilon)
             total += coefficient * moment * (factor if coefficient > 0 else factor - Fraction(4, 1 << 320))
         return max(total, Fraction(0))
-
-    def delta(self, epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]) -> Fraction:
-        """Return a bound of δ(ε), by the witness and by moments of growing order until it is near the target or gets worse."""
-        never, until, found = self.law.never(), time.process_time() + seconds, Fraction(1)
-        if never is None or epsilon < never:
-            return found
-        if self.polynomial and is_above(self.polynomial):
-            found = min(found, self.removed(self.polynomial, epsilon, seconds) or found)
-            log(f"a polynomial of degree {len(self.polynomial) - 1}: δ {float(found):.6g}")
-        before, m = Fraction(2), 2
-        while found > target * (1 + ENOUGH):
-            least = Fraction((m - 1) ** (m - 1), m**m)
-            one = self.removed([*[Fraction(0)] * m, least], epsilon, until - time.process_time())
-            if one is None or one > before:
-                break
-            log(f"E f^{m}: δ {float(min(one, Fraction(1))):.6g}")
-            found, before, m = min(found, one), one, m + 1
-        return found
