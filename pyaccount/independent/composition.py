@@ -87,25 +87,20 @@ def hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def together(parts: RoundCounts) -> list[tuple[Round, int]]:
     """Return the parts with all Gaussian mechanisms as one, √(s_1² + s_2²), all Rényi divergences, and runs of equal ranges."""
-    square, rho, xi, ranges, rest = (
-        Fraction(0),
-        Fraction(0),
-        Fraction(0),
-        Counter[Fraction](),
-        list[tuple[Round, int]](),
-    )
+    square, rho, xi, runs = Fraction(0), Fraction(0), Fraction(0), Counter[Fraction]()
+    rest: list[tuple[Round, int]] = []
     for part, count in parts:
         if isinstance(part, GaussianRound):
             square += count * part.square
         elif isinstance(part, Renyi):
             rho, xi = rho + count * part.rho, xi + count * part.xi
         elif isinstance(part, Ranges):
-            ranges[part.r] += part.runs * count
+            runs[part.r] += part.runs * count
         else:
             rest.append((part, count))
-    for r, count in ranges.items():
-        block = min(count, Ranges.MOST)
-        rest += [(Ranges(r, runs), n) for runs, n in ((block, count // block), (count % block, 1)) if runs]
+    for r, count in runs.items():
+        blocks, left = divmod(count, Ranges.MOST)
+        rest += [(Ranges(r, Ranges.MOST), blocks)] * bool(blocks) + [(Ranges(r, left), 1)] * bool(left)
     return [*rest, *[(Renyi(rho, xi), 1)] * bool(rho), *[(GaussianRound(square), 1)] * bool(square)]
 
 

@@ -159,15 +159,16 @@ class GaussianRound(MixtureRound):
 
 
 class FiniteRound(Pair):
-    """A pair of laws with finitely many outcomes, exact rationals (P, Q); a set is named by how many of the likeliest it has."""
+    """A pair of laws with finitely many outcomes; a set is named by how many of those it has whose P/Q is largest."""
 
-    def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
-        """Take the masses of the outcomes."""
-        if any(sum(side) != 1 or min(side) < 0 for side in zip(*outcomes, strict=True)):
+    def __init__(self, outcomes: Sequence[tuple[Fraction | int, Fraction | int]], lost: Fraction = Fraction(0)) -> None:
+        """Take numbers in proportion to the probabilities of the outcomes, P and Q, with equal sums."""
+        sides = list(zip(*outcomes, strict=True))
+        if sum(sides[0]) != sum(sides[1]) or min(map(min, sides)) < 0 or not any(sides[0]):
             raise NotCheckableError("outcomes whose probabilities do not add up to 1")
         self.lost, self.symmetric = lost, sorted(outcomes) == sorted((q, p) for p, q in outcomes)
-        self.unit = math.lcm(*(each.denominator for pair in outcomes for each in pair))
-        counts = [(int(p * self.unit), int(q * self.unit)) for p, q in outcomes if p + q]
+        unit = math.lcm(*(each.denominator for side in sides for each in side))
+        counts = [(int(p * unit), int(q * unit)) for p, q in outcomes if p + q]
         self.outcomes = sorted(counts, key=lambda pair: Fraction(pair[1], sum(pair)))
         self.sums: list[list[int]] = [list(accumulate(side, initial=0)) for side in zip(*self.outcomes, strict=True)]
 
@@ -178,7 +179,7 @@ class FiniteRound(Pair):
 
     def mass(self, t: int, bits: int, law: int) -> int:
         """Return the mass of the first t outcomes."""
-        return (self.sums[law][t] << bits) // self.unit
+        return (self.sums[law][t] << bits) // self.sums[law][-1]
 
 
 #: A pair that differs for certain.

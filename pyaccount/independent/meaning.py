@@ -122,7 +122,7 @@ class FormRounds:
             # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
             if sampler["draws"] * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
-            law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
+            law, lost = draws.drawn(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
             return MixtureRound(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
         if kind == "truncated-poisson":
             if not self.zeroed or self.group != 1:
@@ -143,10 +143,10 @@ class FormRounds:
             law = draws.hypergeometric(records, size, self.group)
         elif two:
             # The record is in the first stage with probability b/N, and is then drawn as one of b.
-            law, lost = draws.binomial(size, Fraction(1, subset), self.least)
+            law, lost = draws.drawn(size, Fraction(1, subset), self.least)
             law = {j: weight * subset / records for j, weight in law.items()}
         else:
-            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
+            law, lost = draws.drawn(size, Fraction(self.group, records), self.least)
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
             return MixtureRound(law, 4 * square, None, lost)

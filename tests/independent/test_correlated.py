@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 
 import pyaccount
 from pyaccount.independent import search
-from pyaccount.independent.draws import crowded
+from pyaccount.independent.draws import binomial, truncated
 from pyaccount.independent.lattice import NotCheckableError
 from pyaccount.independent.moments import Correlated, MovedColumns, Renewals
 from pyaccount.independent.polynomials import is_above
@@ -128,15 +128,16 @@ def test_polynomials_are_proven_to_be_above() -> None:
     [(1000, Fraction(1, 50), 40), (10**7, Fraction(1, 10**4), 1200), (50, Fraction(1, 2), 50)],
 )
 def test_batches_are_seldom_full(others: int, rate: Fraction, size: int) -> None:
-    found = crowded(others, rate, size)
-    assert float(sum(found)) == pytest.approx(binom.sf(size - 1, others, float(rate)), rel=1e-7)
-    assert float(found[0]) == pytest.approx(binom.pmf(size, others, float(rate)), rel=1e-7)
+    found, lost = binomial(others, rate, Fraction(1, 2**200), size)
+    assert float(sum(found.values())) == pytest.approx(binom.sf(size - 1, others, float(rate)), rel=1e-7)
+    assert float(found[size]) == pytest.approx(binom.pmf(size, others, float(rate)), rel=1e-7)
+    assert lost <= Fraction(1, 2**200)
 
 
 def test_batches_that_are_often_truncated_have_no_bound() -> None:
-    assert crowded(40, Fraction(1, 2), 41) == []
+    assert binomial(40, Fraction(1, 2), Fraction(0), 41) == ({}, 0)
     with pytest.raises(NotCheckableError, match="often truncated"):
-        crowded(100, Fraction(1, 2), 50)
+        truncated(Fraction(1, 2), 101, 50, Fraction(1))
 
 
 ROOT = {"bands": "3", "kind": "banded-square-root", "normalised": "yes"}

@@ -117,7 +117,7 @@ def test_one_gaussian_in_closed_form() -> None:
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
-    law, lost = draws.binomial(group, p, Fraction(1, 10**30))
+    law, lost = draws.drawn(group, p, Fraction(1, 10**30))
     part = laws.MixtureRound(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 

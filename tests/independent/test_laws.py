@@ -189,7 +189,7 @@ def test_masses_that_are_missing_or_too_many_are_refused() -> None:
 
 @pytest.mark.parametrize("p", ["0.001", "0.3", "1"])
 def test_binomial_draws_add_up_to_one(p: str) -> None:
-    law, lost = draws.binomial(40, Fraction(p), Fraction(1, 10**30))
+    law, lost = draws.drawn(40, Fraction(p), Fraction(1, 10**30))
     exact = {j: math.comb(40, j) * Fraction(p) ** j * (1 - Fraction(p)) ** (40 - j) for j in range(1, 41)}
     assert all(exact[j] <= weight <= exact[j] + Fraction(1, 2**200) for j, weight in law.items())
     assert sum(each for j, each in exact.items() if j not in law) <= lost
