@@ -66,7 +66,7 @@ _STRATA = (
 )
 _SEPARATED = (
     "training: {sampling_probability: 0.1, iterations: 24}\nsampler: {kind: b-min-sep, min_separation: 3, start: START}\n"
-    "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: renyi, seed: 1}\n"
+    "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: monte-carlo, seed: 1}\n"
 )
 
 DOCUMENTS = {
@@ -95,8 +95,8 @@ DOCUMENTS = {
     "near the largest loss": _document("add-remove", _SAMPLED.replace("count: 30", "count: 3"), delta="1e-12"),
     "tuned": _document("add-remove", _TUNED, delta="1e-5"),
     "strata": _document("add-remove", _STRATA),
-    "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm")),
-    "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold")),
+    "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm"), delta="1e-3"),
+    "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold"), delta="1e-3"),
 }
 
 _INFINITE = (
@@ -180,18 +180,6 @@ FAULTS = (
         "the composed law is moved down by one cell",
         ((f"{CORE}/pld/compose.rs", "position(first, self.length)", "position(first + 1, self.length)"),),
         ("poisson", "few-rounds", "phases"),
-    ),
-    Fault(
-        "profile-error",
-        "the rounding error of a profile is not added",
-        (
-            (
-                f"{CORE}/pld/masses.rs",
-                "least.min(node.point.delta + node.point.delta_error)",
-                "least.min(node.point.delta)",
-            ),
-        ),
-        ("poisson", "few-rounds"),
     ),
     # Tails.
     Fault("infinite", "infinite losses are dropped", _INFINITE, ("stated", "poisson")),
@@ -314,19 +302,6 @@ FAULTS = (
             ),
         ),
         ("tuned",),
-    ),
-    Fault(
-        "together",
-        "a group is drawn together, once with q",
-        (
-            (
-                f"{PLAN}/samplers/poisson.py",
-                _POISSON,
-                '__import__("pyaccount.profiles", fromlist=["profiles"]).MixtureProfile('
-                "(1.0 - rate, rate), (0.0, float(group)), noise, reverse)",
-            ),
-        ),
-        ("group", "micro-batches"),
     ),
     Fault(
         "group-of-one",
@@ -546,7 +521,7 @@ FAULTS = (
     ),
     Fault(
         "slack",
-        "a δ that is 0.05 % too large is accepted",
+        "a δ that is 0.05 % too large is accepted, which is less than a proof may be off",
         ((f"{CORE}/pld/readoff.rs", "self.delta(epsilon) <= delta", "0.9995 * self.delta(epsilon) <= delta"),),
         ("poisson", "few-rounds"),
     ),

@@ -28,7 +28,7 @@ def whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)
 def binomial(trials: int, p: Fraction, least: Fraction, start: int = 1) -> tuple[dict[int, Fraction], Fraction]:
     """Return Bin(j; trials, p) for the first j ≥ `start`, and a bound of the sum of the others.
 
-    The first has a logarithm up to 2^−300, and each other one follows by the factor (trials − j)/(j + 1)·p/(1 − p), rounded up. Once
+    The first has a logarithm up to 2^−300, and further ones follow by the factor (trials − j)/(j + 1)·p/(1 − p), rounded up. Once
     it is below ½, what follows a term is below that term; then terms are left out that are below `least`.
     """
     if p == 1 or start > trials:

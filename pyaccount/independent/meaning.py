@@ -179,9 +179,7 @@ class FormRounds:
             if apart > rounds and kind == "bins":
                 raise refused("more bins than rounds")
             square = self._public(node, apart, rounds).square * sampler.get("records", 1) ** 2
-            bound = SecretRound(square)
-            bound.sampled = node if self.plain and kind == "bins" else None
-            yield bound, 1
+            yield SecretRound(square, node if self.plain and kind == "bins" else None), 1
         else:
             raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
 
@@ -219,9 +217,9 @@ class FormRounds:
         p, b = sampler["probability"], sampler["separation"]
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
-        law = Renewals(rounds, b, p, sampler["start"] == "warm")
         entries, norm = columns.column(matrix, rounds)
-        return Correlated(law, MovedColumns(entries, main / norm, b, also))
+        moved = MovedColumns(entries, main / norm, b, also)
+        return Correlated(Renewals(rounds, b, p, sampler["start"] == "warm"), moved)
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""

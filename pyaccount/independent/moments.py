@@ -190,11 +190,9 @@ class Chain:
 class SecretRound(Round):
     """A run of which it is known what it moves if participations are public; `sampled` has what a fresh test needs."""
 
-    sampled: Any = None
-
-    def __init__(self, square: Fraction) -> None:
+    def __init__(self, square: Fraction, sampled: Any = None) -> None:
         """Take the largest ‖Cx‖², in squared units of the noise: it bounds both sides, by joint convexity."""
-        self.square = square
+        self.square, self.sampled = square, sampled
 
 
 class Correlated(SecretRound):
