@@ -137,8 +137,8 @@ def _sign(signed: Mapping[int, int], s: int, t: int, bits: int) -> int:
     exponents = {j: (j * s * t >> bits) - ((j * s) ** 2 >> bits + 1) for j in signed}
     most = max(exponents.values())
     total = sum(each * exp(exponents[j] - most, bits) >> bits for j, each in signed.items())
-    error = 8 * sum(map(abs, signed.values())) >> bits
-    return (total > error + len(signed)) - (total < -error - len(signed))
+    error = (8 * sum(map(abs, signed.values())) >> bits) + len(signed) + 1
+    return (total > error) - (total < -error)
 
 
 class GaussianRound(MixtureRound):

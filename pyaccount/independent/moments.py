@@ -164,8 +164,8 @@ class Chain:
     def moment(self, seconds: float) -> Fraction | None:
         """Return a bound of Z_m; None if it is very large. After about `seconds` of processor time it is a looser one.
 
-        λ^K stands for the rounds from b on that are left, once a step has raised all entries by about one factor, or time is
-        up. The step before had whole columns.
+        λ^K stands for the rounds from b on that are left, and the step that had whole columns and proved λ, once that has raised
+        all entries by about one factor, or time is up.
         """
         began, law, i = time.process_time(), self.law, self.law.rounds
         table, growth, times = [self.one] * len(self.states), self.one, 0
@@ -176,11 +176,11 @@ class Chain:
             if law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
                 ratios = [x / y for x, y in zip(table, before, strict=True)]
                 if late or i * math.log(max(ratios) / min(ratios)) < NEAR:
-                    times, i = i + 1 - law.apart, law.apart - 1
                     factors = [
                         rounded(Fraction(x, y), self.bits, up=self.up) for x, y in zip(table, before, strict=True)
                     ]
                     growth = max(factors) if self.up else min(factors)
+                    table, times, i = before, i + 2 - law.apart, law.apart - 1
         if times * abs(growth / self.one - 1) > 5000:
             return None
         power = repeated(growth, times, lambda a, b, _: (a * b >> self.bits) + self.up) if times else self.one
