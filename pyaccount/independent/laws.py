@@ -290,12 +290,12 @@ class Guarantees(Round):
             inverse, value = exp(up(-epsilon, bits), bits) + 1, up(delta, bits)
             left = one - ((inverse - 2) * (one - value) >> bits) + 1
             corners += [(exp(up(epsilon, bits), bits) + 1, value), (inverse, left)]
-        self.infinite = min(value for _, value in corners)
         return corners
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least value of all chords; a unit of α is taken off."""
         alpha, corners = grid.alpha(k) - 1, self._corners(grid.bits)
+        self.infinite = min(value for _, value in corners)
         chords = (
             v - (v - w) * (alpha - a) // (b - a) for a, v in corners for b, w in corners if a <= alpha < b and v >= w
         )
