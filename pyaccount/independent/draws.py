@@ -65,10 +65,10 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
     at most the chord of theirs in 1/(r + 1). Beyond the last node its q is larger, and a smaller q is a mixture of that pair and
     of equal laws.
     """
-    others, last = records - 1, min(records - 1, limit + limit // 10 + 10)
-    if limit <= others * p or p == 1 or records > 10**12:
+    rest, last = records - 1, min(records - 1, limit + limit // 10 + 10)
+    if limit <= rest * p or p == 1 or records > 10**12:
         raise refused("batches that are often truncated")
-    law, lost = binomial(others, p, Fraction(1, 1 << 200), limit)
+    law, lost = binomial(rest, p, Fraction(1, 1 << 200), limit)
     weights = {limit + (last - limit) * i // 4: lost if i == 4 else Fraction(0) for i in range(5) if law}
     for r, each in law.items():
         left = max(node for node in weights if node <= r)
@@ -77,9 +77,9 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
         for node, part in ((left, share), (right, 1 - share)):
             weights[node] += Fraction(up(each * part, BITS), 1 << BITS)
     qs = [(weight, p * limit / (r + 1)) for r, weight in weights.items()]
-    rest = 1 - sum(law.values(), Fraction(0)) + Fraction(1, 1 << 190)
+    usual = 1 - sum(law.values(), Fraction(0)) + Fraction(1, 1 << 190)
     parts = [(weight, MixtureRound({2: q}, square, {-1: q})) for weight, q in qs]
-    return Blend([*parts, (rest, MixtureRound({1: p}, square))])
+    return Blend([*parts, (usual, MixtureRound({1: p}, square))])
 
 
 def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -> Round:

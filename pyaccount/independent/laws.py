@@ -32,7 +32,7 @@ class Round:
     #: The largest loss, if there is one.
     largest: Fraction | None = None
 
-    def attained(self) -> Pair | None:
+    def attained(self) -> KnownPair | None:
         """Return the laws of two data sets, if some are known: no bound is below them."""
         return None
 
@@ -41,7 +41,7 @@ class Round:
         raise NotCheckableError("a run whose rounds do not compose, inside of a sample or beside others")
 
 
-class Pair(Round):
+class KnownPair(Round):
     """Two laws P and Q, with sets S₂ ⊂ S₁ between which {P > αQ} lies: H_α ≤ P(S₁) − α·Q(S₂), and H_α ≥ P(S₁) − α·Q(S₁).
 
     The sets are nested, and named by numbers t. `lost` of P, and of Q if both are rounded, counts as an infinite loss; what is
@@ -50,7 +50,7 @@ class Pair(Round):
 
     lost = Fraction(0)
 
-    def attained(self) -> Pair | None:
+    def attained(self) -> KnownPair | None:
         """Return these laws."""
         return self
 
@@ -76,7 +76,7 @@ class Pair(Round):
         return self.at(grid.loss(k), grid.alpha(k), grid.bits)
 
 
-class MixtureRound(Pair):
+class MixtureRound(KnownPair):
     """P = Σ_j w_j·N(j·s) against Q = Σ_j v_j·N(j·s).
 
     P − αQ is Σ c_j·N(js), c_j = w_j − αv_j: a positive function times Σ c_j·e^(−(js)²/2)·x^j, x = e^(sy). If the c_j change
@@ -158,7 +158,7 @@ class GaussianRound(MixtureRound):
         return middle - error, middle + error
 
 
-class FiniteRound(Pair):
+class FiniteRound(KnownPair):
     """A pair of laws with finitely many outcomes; a set is named by how many of those it has whose P/Q is largest."""
 
     def __init__(self, outcomes: Sequence[tuple[Fraction | int, Fraction | int]], lost: Fraction = Fraction(0)) -> None:
@@ -186,7 +186,7 @@ class FiniteRound(Pair):
 DIFFERENT = FiniteRound([(Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))])
 
 
-class LaplaceRound(Pair):
+class LaplaceRound(KnownPair):
     """Lap(θ, 1) against Lap(0, 1), whose largest loss is θ; a set of losses above t is named by t."""
 
     symmetric = True
@@ -195,7 +195,7 @@ class LaplaceRound(Pair):
         """Take the sensitivity in units of the scale, and whether this pair is that of two data sets."""
         self.largest, self._attained = theta, attained
 
-    def attained(self) -> Pair | None:
+    def attained(self) -> KnownPair | None:
         """Return these laws, if they are those of two data sets."""
         return self if self._attained else None
 
@@ -374,7 +374,7 @@ class Displaced(Round):
         # The record adds 1, and others −1; it is replaced by another one.
         self.replaced = mixture(2)
 
-    def attained(self) -> Pair | None:
+    def attained(self) -> KnownPair | None:
         """Return the laws if a record that adds 1 is replaced by one that adds −1, as all others do."""
         return self.replaced if self.symmetric else None
 
