@@ -70,7 +70,7 @@ def main() -> None:
     )
     for path in options.certificates:
         data = json.loads(path.read_text(encoding="utf-8"))
-        data["guarantee"] = {**(data["guarantee"] or {}), **(data.get("composed_bound") or {})} or None
+        data["guarantee"] = {**(data.get("guarantee") or {}), **(data.get("composed_bound") or {})} or None
         claim = claim_of(json.dumps(data))
         if options.changes:
             verdicts = [
@@ -78,7 +78,7 @@ def main() -> None:
             ]
             print(f"| {path.stem} | {json.dumps(Counter(verdicts))} | | | | |", flush=True)
             continue
-        found = check(claim, ProofLimits(options.seconds), path.parent)
+        found = check(claim, ProofLimits(options.seconds))
         claimed, proven = ((found[key] or {}).get("epsilon", "") for key in ("claimed", "proven"))
         loose = "" if found["looser_by"] is None else f"{found['looser_by']:.2g}"
         print(

@@ -56,9 +56,17 @@ _SAMPLED = (
     "phases:\n  - mechanism: {kind: laplace, scale: 1}\n    count: 30\n"
     "    sampler: {kind: poisson, sampling_probability: 0.05}\n"
 )
+_TUNED = (
+    "phases:\n  - select: {kind: geometric, stopping_probability: 0.2}\n"
+    "    phases: [{mechanism: {kind: gaussian, sigma: 5}}, {mechanism: {kind: laplace, scale: 20}}]\n"
+)
+_STRATA = (
+    "training: {sampling_probability: {strata: {seldom: 0.005, often: 0.02}}, iterations: 100}\nsampler: {kind: poisson}\n"
+    "noise: {multiplier: 1}\n"
+)
 _SEPARATED = (
     "training: {sampling_probability: 0.1, iterations: 24}\nsampler: {kind: b-min-sep, min_separation: 3, start: START}\n"
-    "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: renyi, seed: 1}\n"
+    "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: monte-carlo, seed: 1}\n"
 )
 
 DOCUMENTS = {
@@ -77,11 +85,18 @@ DOCUMENTS = {
     ),
     "matrix": _document("zero-out", _MATRIX),
     "fixed-size": _document("replace-one", _FIXED),
+    "fixed-size, zero-out": _document("zero-out", _FIXED),
+    "fixed-size, little noise": _document(
+        "zero-out", _FIXED.replace("1.3", "0.2").replace("iterations: 100", "iterations: 1"), delta="1e-3"
+    ),
     "stated": _document("zero-out", _STATED),
     "phases": _document("add-remove", _PHASES),
     "on-a-sample": _document("add-remove", _SAMPLED),
-    "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm")),
-    "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold")),
+    "near the largest loss": _document("add-remove", _SAMPLED.replace("count: 30", "count: 3"), delta="1e-12"),
+    "tuned": _document("add-remove", _TUNED, delta="1e-5"),
+    "strata": _document("add-remove", _STRATA),
+    "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm"), delta="1e-3"),
+    "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold"), delta="1e-3"),
 }
 
 _INFINITE = (
@@ -124,8 +139,8 @@ _NO_LOWER = (
     ),
 )
 _READ = "epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }"
-_POISSON = 'Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))'
-_RENEWAL = 'body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"'
+_POISSON = "PoissonProfile(group, rate, noise, two_sided, reverse=reverse and not two_sided)"
+_RENEWAL = 'self.node.separation() or 1, self.node.sampling_probability(), self.start() == "warm"'
 _NORM = "sums.norm(sums.spaced_sum(column, n, b, most))"
 _STEPS = '{"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]'
 _JOINT = "Reflected::both(Half::Joint(joint(2.0)), Half::Joint(joint(2.0)))"
@@ -165,18 +180,6 @@ FAULTS = (
         "the composed law is moved down by one cell",
         ((f"{CORE}/pld/compose.rs", "position(first, self.length)", "position(first + 1, self.length)"),),
         ("poisson", "few-rounds", "phases"),
-    ),
-    Fault(
-        "profile-error",
-        "the rounding error of a profile is not added",
-        (
-            (
-                f"{CORE}/pld/masses.rs",
-                "least.min(node.point.delta + node.point.delta_error)",
-                "least.min(node.point.delta)",
-            ),
-        ),
-        ("poisson", "few-rounds"),
     ),
     # Tails.
     Fault("infinite", "infinite losses are dropped", _INFINITE, ("stated", "poisson")),
@@ -223,7 +226,13 @@ FAULTS = (
     Fault(
         "rounds-of-add",
         "the rounds of the direction add are taken for both",
-        ((f"{PLAN}/samplers/poisson.py", "tight(remove, add, rounds(body))", "tight(add, add, rounds(body))"),),
+        (
+            (
+                f"{PLAN}/samplers/poisson.py",
+                "tight(remove, add, rounds(case.node))",
+                "tight(add, add, rounds(case.node))",
+            ),
+        ),
         ("one-round", "few-rounds", "poisson", "group"),
     ),
     Fault(
@@ -239,18 +248,60 @@ FAULTS = (
         ),
         ("one-round", "few-rounds", "group", "on-a-sample"),
     ),
-    # Sampling.
     Fault(
-        "together",
-        "a group is drawn together, once with q",
+        "largest-of-the-other",
+        "the largest loss of a run on a sample is that of the other direction",
         (
             (
-                f"{PLAN}/samplers/poisson.py",
-                _POISSON,
-                'Part("mixture", ((1.0 - rate, rate), (0.0, float(group)), noise), (("reverse", reverse),))',
+                f"{CORE}/pair/subsampled.rs",
+                "if self.reverse { -1.0 } else { 1.0 }",
+                "if self.reverse { 1.0 } else { -1.0 }",
             ),
         ),
-        ("group", "micro-batches"),
+        ("near the largest loss", "on-a-sample"),
+    ),
+    Fault(
+        "increasing",
+        "the likelihood ratio of a record that is set to zero is taken to increase everywhere",
+        ((f"{CORE}/pair/mixture.rs", "1.5 * c", "f64::NEG_INFINITY"),),
+        ("fixed-size, zero-out", "fixed-size, little noise"),
+    ),
+    # Sampling.
+    Fault(
+        "strata",
+        "the smallest probability of all strata counts in place of the largest",
+        (
+            (
+                "pyaccount/document/own_probabilities.py",
+                "max((value for value in stated if isinstance(value, float)), default=None)",
+                "min((value for value in stated if isinstance(value, float)), default=None)",
+            ),
+        ),
+        ("strata",),
+    ),
+    Fault(
+        "negative-mean",
+        "the mean number of runs is negative",
+        (
+            (
+                f"{CORE}/pair/selection/runs.rs",
+                "(1.0 - stopping) / stopping * share",
+                "-(1.0 - stopping) / stopping * share",
+            ),
+        ),
+        ("tuned",),
+    ),
+    Fault(
+        "smaller-mean",
+        "the mean number of runs is 1 % too small",
+        (
+            (
+                f"{CORE}/pair/selection/runs.rs",
+                "(1.0 - stopping) / stopping * share",
+                "0.99 * (1.0 - stopping) / stopping * share",
+            ),
+        ),
+        ("tuned",),
     ),
     Fault(
         "group-of-one",
@@ -258,8 +309,8 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/poisson.py",
-                "number(privacy.group_size) * body.draws_per_iteration()",
-                "body.draws_per_iteration()",
+                "number(privacy.group_size) * case.node.draws_per_iteration()",
+                "case.node.draws_per_iteration()",
             ),
         ),
         ("group",),
@@ -270,7 +321,7 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/poisson.py",
-                "number(privacy.group_size) * body.draws_per_iteration()",
+                "number(privacy.group_size) * case.node.draws_per_iteration()",
                 "number(privacy.group_size)",
             ),
         ),
@@ -283,12 +334,12 @@ FAULTS = (
             (
                 f"{PLAN}/samplers/poisson.py",
                 _POISSON,
-                'Part("poisson", (group, rate**2, noise), (("two_sided", two_sided), ("reverse", reverse)))',
+                "PoissonProfile(group, rate**2, noise, two_sided, reverse=reverse and not two_sided)",
             ),
             (
                 f"{PLAN}/units.py",
-                'Part("subsampled", (one_round(rounds, below=below), rate), (("reverse", direction == "add"),))',
-                'Part("subsampled", (one_round(rounds, below=below), rate**2), (("reverse", direction == "add"),))',
+                'SubsampledProfile(one_round(rounds, below=below), rate, reverse=direction == "add")',
+                'SubsampledProfile(one_round(rounds, below=below), rate**2, reverse=direction == "add")',
             ),
         ),
         ("poisson", "on-a-sample"),
@@ -311,15 +362,15 @@ FAULTS = (
             (
                 "rate",
                 "the participation rate in place of the probability of a free record",
-                "body.sampling_probability()",
-                "body.participation_rate()",
+                "self.node.sampling_probability()",
+                "self.node.participation_rate()",
                 ("b-min-sep", "b-min-sep, cold"),
             ),
             (
                 "one-apart",
                 "a record sits out one round too many",
-                "body.separation() or 1",
-                "(body.separation() or 1) + 1",
+                "self.node.separation() or 1",
+                "(self.node.separation() or 1) + 1",
                 ("b-min-sep", "b-min-sep, cold"),
             ),
             ("start", "a cold start is taken for a warm one", ' == "warm"', ' != ""', ("b-min-sep, cold",)),
@@ -331,8 +382,8 @@ FAULTS = (
         (
             (
                 f"{PLAN}/samplers/renewal.py",
-                "scaled_coefficients(document, body, sigma)",
-                "scaled_coefficients(document, body, 1.01 * sigma)",
+                "scaled_coefficients(self, sigma)",
+                "scaled_coefficients(self, 1.01 * sigma)",
             ),
         ),
         ("b-min-sep",),
@@ -384,31 +435,43 @@ FAULTS = (
     Fault(
         "deviation",
         "σ in place of σ² where Gaussian mechanisms are added up",
-        ((f"{PLAN}/rounds.py", "_ratio(item.part) ** 2", "_ratio(item.part)"),),
+        (
+            (
+                "pyaccount/profiles/mechanisms.py",
+                "(one.sensitivity / one.noise_multiplier) ** 2",
+                "(one.sensitivity / one.noise_multiplier)",
+            ),
+        ),
         ("little-noise", "full-batch"),
     ),
     # Counts, sensitivities and what is read off.
     Fault(
         "one-less",
         "n − 1 rounds in place of n",
-        ((f"{PLAN}/samplers/poisson.py", "tight(remove, add, rounds(body))", "tight(remove, add, rounds(body) - 1)"),),
+        (
+            (
+                f"{PLAN}/samplers/poisson.py",
+                "tight(remove, add, rounds(case.node))",
+                "tight(remove, add, rounds(case.node) - 1)",
+            ),
+        ),
         ("poisson", "few-rounds", "replaced"),
     ),
     Fault(
         "equal-phases",
         "equal rounds of two phases are counted once",
-        ((f"{PLAN}/rounds.py", "counts.get(item.part, 0) + item.count", "item.count"),),
+        (("pyaccount/profiles/base.py", "counts.get(item.profile, 0) + item.count", "item.count"),),
         ("phases",),
     ),
     Fault(
         "replaced-by-one",
         "a record that is replaced moves the sum by 1",
         (
-            (f"{PLAN}/common.py", '2 if document.privacy.adjacency == "replace-one" else 1', "1"),
+            (f"{PLAN}/common.py", '2 if asked.privacy.adjacency == "replace-one" else 1', "1"),
             (
                 f"{PLAN}/samplers/poisson.py",
                 _POISSON,
-                'Part("poisson", (group, rate, noise), (("two_sided", False), ("reverse", reverse)))',
+                "PoissonProfile(group, rate, noise, two_sided=False, reverse=reverse)",
             ),
         ),
         ("full-batch-replaced", "laplace-replaced", "replaced"),
@@ -458,7 +521,7 @@ FAULTS = (
     ),
     Fault(
         "slack",
-        "a δ that is 0.05 % too large is accepted",
+        "a δ that is 0.05 % too large is accepted, which is less than a proof may be off",
         ((f"{CORE}/pld/readoff.rs", "self.delta(epsilon) <= delta", "0.9995 * self.delta(epsilon) <= delta"),),
         ("poisson", "few-rounds"),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,30 +14,20 @@ FINE = 0.03
 WeightedLosses = Sequence[tuple[float, float]]
 
 
-def threshold(pair: Any, alpha: int, bits: int) -> int:
-    """Return about the t at which P/Q of a mixture is α: the logarithms of both, less the infimum of P/Q, are alike there."""
-    (s, sides), unit = pair.rounded(bits), bits * math.log(2.0)
-    floor = 0 if pair.v else sides[0][0]
-    p, q = (
-        [
-            (j * s / (1 << bits), math.log(w) - unit)
-            for j, w in side.items()
-            if w and (j or not floor or side is sides[1])
-        ]
-        for side in sides
-    )
-    means, loss = [abs(m) for m, _ in (*p, *q) if m], math.log(alpha - floor) - unit
-    high = 60 + 60 * max(means) + (abs(loss) + max(abs(w) for _, w in (*p, *q)) + 60) / min(means)
-    low, t = -high, pair._last
-    for _ in range(80):
-        (a, rise), (b, fall) = _log_sum(p, t), _log_sum(q, t)
-        value, slope = a - b - loss, rise - fall
-        if abs(value) < 1e-13 * (1 + abs(loss)) or high - low < 1e-14 * high:
+def threshold(signed: Mapping[int, int], shift: int, bits: int) -> int:
+    """Return about the t at which Σ c_j·N(js) is 0: the logarithms of its positive and negative parts are alike there."""
+    s = shift / (1 << bits)
+    above, below = ([(j * s, math.log(abs(each))) for j, each in signed.items() if each * sign > 0] for sign in (1, -1))
+    means, logs = zip(*above, *below, strict=True)
+    high = 60 + 60 * max(map(abs, means)) + (2 * max(logs) - 2 * min(logs) + 60) / s
+    low, t = -high, 0.0
+    for _ in range(120):
+        (a, rise), (b, fall) = _log_sum(above, t), _log_sum(below, t)
+        low, high = (low, t) if a > b else (t, high)
+        if abs(a - b) < 1e-14 or high - low < 1e-15 * abs(high + low):
             break
-        low, high = (low, t) if value > 0 else (t, high)
-        t -= value / slope if slope > 0 else math.inf
+        t -= (a - b) / (rise - fall) if rise > fall else math.inf
         t = t if low < t < high else (low + high) / 2
-    pair._last = t
     return int(t * (1 << 50)) << bits - 50
 
 

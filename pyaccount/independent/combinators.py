@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import accumulate
 
-from .composition import RoundCounts, composed, connected_laws
+from .composition import RoundCounts, composed, connected_laws, hull
 from .enclosures import exp, ln, up
 from .lattice import SPACING, Law, LossGrid, NotCheckableError
 from .laws import Round
@@ -17,7 +19,7 @@ class OfRuns(Round):
     """A bound that follows from the profiles of one run, which is a composition of rounds."""
 
     # Masses of the laws of a run are rounded, so that values between which a profile is straight are convex up to that only.
-    more_digits, precise, hull = 5, 20, True
+    more_digits, hull = 5, True
 
     def __init__(self, parts: RoundCounts, small: Fraction) -> None:
         """Take the rounds of a run, and the mass that cutting may add to its profile."""
@@ -25,59 +27,59 @@ class OfRuns(Round):
 
     @cache  # noqa: B019 - a round lives as long as its proof
     def _laws(self, grid: LossGrid) -> tuple[Law, Law]:
-        return composed(self.parts, grid, connected_laws(self.parts, grid, 20.0, self.small, 1.0), self.small)
+        return composed(self.parts, grid, connected_laws(self.parts, grid, 20.0, self.small, 1.0), self.small / 100)
 
     @cache  # noqa: B019
-    def _sums(self, grid: LossGrid) -> list[tuple[list[int], list[int], int, int]]:
-        """Return for each side sums of masses under P and, rounded down, under Q, from each loss on; the least loss; and ∞."""
+    def _sums(self, grid: LossGrid) -> list[tuple[list[int], list[int], list[int], int]]:
+        """Return for each side all e^loss, sums of masses under P and, rounded down, under Q, from each loss on; and ∞."""
         sums = []
         for law in self._laws(grid):
-            p, q = [0], [0]
-            for i in range(len(law.masses) - 1, -1, -1):
-                p.append(p[-1] + law.masses[i])
-                q.append(q[-1] + (law.masses[i] * max(0, grid.alpha(-law.low - i) - 1) >> grid.bits))
-            sums.append((p[::-1], q[::-1], law.low, law.infinite))
+            losses = range(law.low, law.low + len(law.masses))
+            under_q = [
+                mass * max(0, grid.alpha(-k) - 1) >> grid.bits for k, mass in zip(losses, law.masses, strict=True)
+            ]
+            p, q = (list(accumulate(reversed(each), initial=0))[::-1] for each in (law.masses, under_q))
+            sums.append(([grid.alpha(k) for k in losses], p, q, law.infinite))
         return sums
 
-    def _profile(self, grid: LossGrid, alpha: int, loss: int, side: int) -> int:
-        """Return the profile of a run at α, which is near e^loss: the largest P − αQ of the losses above one near it, and ∞."""
-        p, q, low, infinite = self._sums(grid)[side]
-        first = min(max(0, loss // grid.loss(1) - low), len(p) - 1)
-        gain = max((p[i] << grid.bits) - q[i] * (alpha - 1) for i in range(max(0, first - 1), min(first + 3, len(p))))
-        return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
+    def profile(self, grid: LossGrid, alpha: int, side: int) -> int:
+        """Return the profile of a run at any α ≥ 1, P − αQ of the losses above it and ∞; a reflection below 1."""
+        one = 1 << grid.bits
+        if alpha < one:
+            below = self.profile(grid, one * one // alpha, 1 - side)
+            return one - alpha + (alpha * below >> grid.bits) + 2
+        alphas, p, q, infinite = self._sums(grid)[side]
+        i = bisect_right(alphas, alpha)
+        gain = (p[i] + infinite << grid.bits) - q[i] * (alpha - 1)
+        return int(-(-gain // 10**grid.digits)) + 2
 
 
 class SampledRound(OfRuns):
     """A run on a Poisson sample: the record takes part, with all of its data, with probability q (Zhu, Dong & Wang 2022).
 
-    If only the record's own draw matters (`alone`), the pair is ((1 − q)Q + qP, Q): H_α = q·h(1 + (α − 1)/q) on side 0. On side
-    1 it is the reflection, α·q·y·h′(1/y), with h′ the profile of side 1 and y = 1 − (1 − 1/α)/q, or 0 where y ≤ 0. If the output
-    may show whether it was drawn, the laws are qP + (1 − q)R and qQ + (1 − q)R, so that q·h(α) bounds both sides for α ≥ 1, by
-    joint convexity.
+    If only the record's own draw matters (`alone`), the pair is ((1 − q)Q + qP, Q): H_α = q·h(1 + (α − 1)/q), or 1 − α where
+    that is negative, and side 1 is the reflection. If the output may show whether it was drawn, the laws are qP + (1 − q)R and
+    qQ + (1 − q)R, so that q·h(α) bounds both sides for α ≥ 1, by joint convexity.
     """
 
     def __init__(self, parts: RoundCounts, small: Fraction, q: Fraction, *, alone: bool) -> None:
         """Take the rounds of a run, and the probability."""
         super().__init__(parts, small)
         self.q, self.alone = q, alone
-
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the bound; α errs by 1/q units, at most 2^20 (checked), and a profile has a slope of at most 1."""
-        alpha, one, q = grid.alpha(k), 1 << grid.bits, self.q
         if q < Fraction(1, 1 << 20):
             raise NotCheckableError("a sample of so few")
-        error = math.ceil(1 / q) + 4
+
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
+        """Return the bound; the argument errs by 1/q units, and a profile has a slope of at most 1."""
         if not self.alone:
-            return math.ceil(q * self._profile(grid, alpha, grid.loss(k), side)) + 4
-        if not side:
-            inner = one + math.floor((alpha - one) / q)
-            return math.ceil(q * (self._profile(grid, inner, ln(inner, grid.bits), 0) + error)) + 4
-        y, more = one - math.floor((one - grid.alpha(-k)) / q) + error, 4 * error * ((alpha >> grid.bits) + 1)
-        if y <= 2 * error:
-            return more
-        inner = one * one // y
-        below = math.ceil(q * y * (self._profile(grid, inner, ln(inner, grid.bits), 1) + 4))
-        return (below * (alpha + 1) >> 2 * grid.bits) + more
+            return math.ceil(self.q * self.profile(grid, grid.alpha(k), side)) + 2
+        if side:
+            return grid.reflected(k, self.value(grid, -k, 0))
+        alpha, one = grid.alpha(k), 1 << grid.bits
+        inner = one + math.floor((alpha - one) / self.q)
+        if inner <= 0:
+            return one - alpha + 4
+        return math.ceil(self.q * self.profile(grid, inner, 0)) + 4
 
 
 #: Ranks v are compared at (i/RANKS)², and bounds of V at losses that are about KNOTS apart.
@@ -100,8 +102,6 @@ class BestRound(OfRuns):
     convex and decreases in s, so that a law of losses L with a larger profile has a larger mean of F. On side 1 the two data sets
     change places.
     """
-
-    precise = 0
 
     def __init__(self, parts: RoundCounts, small: Fraction, kind: str, law: Mapping[str, Fraction]) -> None:
         """Take the rounds of a run, and the law of K."""
@@ -128,30 +128,24 @@ class BestRound(OfRuns):
         Both bounds of V are lines in v, and the flatter one is the lower one as v grows; a poor choice only makes V larger.
         """
         bits, one, step = grid.bits, 1 << grid.bits, max(1, round(KNOTS * (1 << SPACING) / grid.spacing))
-        at = [j * step for j in range(max(low + len(p) for p, _, low, _ in self._sums(grid)) // step + 2)]
-        here, there = (
-            [self._profile(grid, grid.alpha(j), grid.loss(j), each) for j in at] for each in (side, 1 - side)
-        )
-        bounds = [(grid.alpha(j) + 1, value + 1) for j, value in zip(at, there, strict=True)][::-1]
-        for j, value in zip(at, here, strict=True):
-            shrunk = grid.alpha(-j) - 1
-            bounds.append((shrunk, one - (shrunk * (one - value) >> bits) + 2))
-        lines, nearest = list[tuple[int, int]](), 0
+        most, steep, flat = max(law.low + len(law.masses) for law in self._laws(grid)), [], []
+        for alpha, inverse in ((grid.alpha(k), grid.alpha(-k) - 1) for k in range(0, most + 2 * step, step)):
+            steep.append((alpha + 1, self.profile(grid, alpha, 1 - side) + 1))
+            flat.append((inverse, one - (inverse * (one - self.profile(grid, alpha, side)) >> bits) + 2))
+        bounds, nearest, points = [*reversed(steep), *flat], 0, list[tuple[int, int]]()
+
+        def larger(i: int, v: int) -> int:
+            return (bounds[i][0] * v >> bits) + bounds[i][1] + 1
+
         for i in range(RANKS):
             before, v = (i * i << bits) // RANKS**2, ((i + 1) ** 2 << bits) // RANKS**2 + 1
-            better = [(slope * v >> bits) + constant + 1 for slope, constant in bounds[nearest : nearest + 2]]
-            while len(better) == 2 and better[1] <= better[0]:
+            while nearest + 1 < len(bounds) and larger(nearest + 1, v) <= larger(nearest, v):
                 nearest += 1
-                better = [(slope * v >> bits) + constant + 1 for slope, constant in bounds[nearest : nearest + 2]]
-            a, b = self._weight(before, bits) + ERROR, max(0, self._weight(min(one, better[0]), bits) - ERROR)
-            if lines and b >= lines[-1][1]:
-                continue
-            while len(lines) > 1 and (lines[-1][0] - a) * (lines[-2][1] - lines[-1][1]) <= (
-                lines[-2][0] - lines[-1][0]
-            ) * (lines[-1][1] - b):
-                lines.pop()
-            lines.append((a, b))
-        return lines
+            a = self._weight(before, bits) + ERROR
+            b = max(0, self._weight(min(one, larger(nearest, v)), bits) - ERROR)
+            if not points or b < points[-1][0]:
+                points.append((b, -a))
+        return [(-a, b) for b, a in reversed(hull(points[::-1]))]
 
     @cache  # noqa: B019
     def _f(self, grid: LossGrid, side: int) -> tuple[int, list[int]]:

@@ -44,73 +44,63 @@ def nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -
 
     above = of_side(0)
     below = above if part.symmetric else of_side(1)
-    if abs(below[0][1] - above[0][1]) > (1 << 34) + (above[0][1] >> part.precise) + 2 * part.infinite:
-        raise NotCheckableError("a round whose two directions contradict each other")
-    reflected = [
-        (-k, min(one, one - (a := grid.alpha(-k)) + 1 + ((a + 1) * value >> grid.bits) + 1)) for k, value in below[1:]
-    ]
+    reflected = [(-k, min(one, grid.reflected(-k, value))) for k, value in below[1:]]
     nodes = [*reflected[::-1], (0, min(above[0][1], below[0][1])), *above[1:]]
     lawful(part, grid, nodes)
-    return _hull(grid, nodes) if part.hull else nodes
+    if not part.hull:
+        return nodes
+    # Any nodes would be valid.
+    kept = {alpha for alpha, _ in hull([(grid.alpha(k), value) for k, value in nodes])}
+    return [(k, value) for k, value in nodes if grid.alpha(k) in kept]
 
 
 def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> None:
     """Raise unless the bound of a round is what that of a law can be, at some nodes and beyond them.
 
-    It does not increase, is at least 1 − α, and no set of outputs of two data sets has more. If it is that of a pair, it is the
-    reflection of the exchanged pair's at 1/α, computed anew. Errors are at most 2^30·α units.
+    It does not increase, is at least 1 − α, and no set of outputs of two data sets has more. Errors are at most 2^30·α units.
     """
     one, known = 1 << grid.bits, [node for node in nodes[:: max(1, len(nodes) // 4)] if node[0] >= 0]
-    last, final = nodes[-1]
+    (last, final), pair = nodes[-1], part.attained()
     beyond = (last + max(1, round(loss / grid.h)) for loss in BEYOND)
-    known += [nodes[-1], *((k, min(one, part.value(grid, k, 0))) for k in beyond)]
-    for k, value in known:
+    for k, value in [*known, nodes[-1], *((k, min(one, part.value(grid, k, 0))) for k in beyond)]:
         alpha = grid.alpha(k)
-        error = ((alpha >> grid.bits) + 2) << 30
-        mirrored = part.reflected(grid, k) if error < one else None
-        if (
-            (k > last and value > final + error)
-            or value < max(0, one - alpha) - error
-            or (mirrored is not None and abs(one - alpha + (alpha * mirrored >> grid.bits) - value) > error)
-            or part.beaten(grid, k, value + error)
-        ):
+        least, error = max(0, one - alpha), ((alpha >> grid.bits) + 2) << 30
+        if pair:
+            for loss in (grid.loss(k) + step * (one >> 6) for step in (-1, 0, 1)):
+                t, _ = pair.between(loss, exp(loss, grid.bits), grid.bits)
+                least = max(least, pair.mass(t, grid.bits, 0) - (alpha * pair.mass(t, grid.bits, 1) >> grid.bits))
+        if value < least - error or (k > last and value > final + error):
             raise NotCheckableError(f"a round whose bound is not that of a law, near the loss {k * grid.h:.3g}")
 
 
-def _hull(grid: LossGrid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the nodes of the lower convex hull in α: any nodes would be valid."""
-    kept: list[tuple[int, int, int]] = []
-    for k, value in nodes:
-        alpha = grid.alpha(k)
-        while len(kept) > 1 and (kept[-1][2] - kept[-2][2]) * (alpha - kept[-1][1]) >= (value - kept[-1][2]) * (
-            kept[-1][1] - kept[-2][1]
+def hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the lower convex hull of points, of which each is on the right of the one before."""
+    kept: list[tuple[int, int]] = []
+    for x, y in points:
+        while len(kept) > 1 and (kept[-1][1] - kept[-2][1]) * (x - kept[-1][0]) >= (y - kept[-1][1]) * (
+            kept[-1][0] - kept[-2][0]
         ):
             kept.pop()
-        kept.append((k, alpha, value))
-    return [(k, value) for k, _, value in kept]
+        kept.append((x, y))
+    return kept
 
 
 def together(parts: RoundCounts) -> list[tuple[Round, int]]:
     """Return the parts with all Gaussian mechanisms as one, √(s_1² + s_2²), all Rényi divergences, and runs of equal ranges."""
-    square, rho, xi, ranges, rest = (
-        Fraction(0),
-        Fraction(0),
-        Fraction(0),
-        Counter[Fraction](),
-        list[tuple[Round, int]](),
-    )
+    square, rho, xi, runs = Fraction(0), Fraction(0), Fraction(0), Counter[Fraction]()
+    rest: list[tuple[Round, int]] = []
     for part, count in parts:
         if isinstance(part, GaussianRound):
             square += count * part.square
         elif isinstance(part, Renyi):
             rho, xi = rho + count * part.rho, xi + count * part.xi
         elif isinstance(part, Ranges):
-            ranges[part.r] += part.runs * count
+            runs[part.r] += part.runs * count
         else:
             rest.append((part, count))
-    for r, count in ranges.items():
-        block = min(count, Ranges.MOST)
-        rest += [(Ranges(r, runs), n) for runs, n in ((block, count // block), (count % block, 1)) if runs]
+    for r, count in runs.items():
+        blocks, left = divmod(count, Ranges.MOST)
+        rest += [(Ranges(r, Ranges.MOST), blocks)] * bool(blocks) + [(Ranges(r, left), 1)] * bool(left)
     return [*rest, *[(Renyi(rho, xi), 1)] * bool(rho), *[(GaussianRound(square), 1)] * bool(square)]
 
 
@@ -133,7 +123,7 @@ def tilted_laws(parts: RoundCounts, grid: LossGrid, laws: list[list[Law]], chose
 
 
 def composed(parts: RoundCounts, grid: LossGrid, laws: list[list[Law]], small: Fraction) -> tuple[Law, Law]:
-    """Return laws of both sides; `small` is the mass that may be left out, or be taken as infinite losses."""
+    """Return laws of both sides; `small` is the mass that may be left out."""
     spare, whole = int(small * 10**grid.digits / len(parts)), list[Law]()
     for (part, count), pair in zip(parts, laws, strict=True):
         runs = [power(grid, law, count, spare) for law in pair[: 2 - part.symmetric]] * (1 + part.symmetric)

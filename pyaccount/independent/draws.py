@@ -25,24 +25,28 @@ def whole(law: dict[int, Fraction], none: Fraction, lost: Fraction = Fraction(0)
     return law
 
 
-def binomial(trials: int, p: Fraction, least: Fraction) -> tuple[dict[int, Fraction], Fraction]:
-    """Return Bin(j; trials, p) for the first j ≥ 1, and a bound of the sum of the others.
+def binomial(trials: int, p: Fraction, least: Fraction, start: int = 1) -> tuple[dict[int, Fraction], Fraction]:
+    """Return Bin(j; trials, p) for the first j ≥ `start`, and a bound of the sum of the others.
 
-    Terms follow from one another by the factor (trials − j)/(j + 1)·p/(1 − p), rounded up. Once it is below ½, what follows a
-    term is below that term; then terms are left out that are below `least`.
+    The first has a logarithm up to 2^−300, and further ones follow by the factor (trials − j)/(j + 1)·p/(1 − p), rounded up. Once
+    it is below ½, what follows a term is below that term; then terms are left out that are below `least`.
     """
-    if p == 1:
-        return {trials: Fraction(1)}, Fraction(0)
-    unit = 1 << BITS
-    base = unit * (p.denominator - p.numerator) ** trials // p.denominator**trials + 1
-    odds, law, term = p / (1 - p), dict[int, Fraction](), base
-    for j in range(trials):
-        factor = Fraction(trials - j, j + 1) * odds
+    if p == 1 or start > trials:
+        return {trials: Fraction(1)} if start <= trials else {}, Fraction(0)
+    first = ln_above(Fraction(math.comb(trials, start))) + start * ln_above(p) + (trials - start) * ln_above(1 - p)
+    odds, law, term = p / (1 - p), dict[int, Fraction](), up(exp_above(first), BITS)
+    for j in range(start, trials + 1):
+        factor, law[j] = Fraction(trials - j, j + 1) * odds, Fraction(term, 1 << BITS)
+        if factor < Fraction(1, 2) and law[j] <= least:
+            return law, law[j]
         term = math.ceil(term * factor)
-        law[j + 1] = Fraction(term, unit)
-        if factor < Fraction(1, 2) and law[j + 1] <= least:
-            return whole(law, Fraction(base, unit), law[j + 1]), law[j + 1]
-    return whole(law, Fraction(base, unit)), Fraction(0)
+    return law, Fraction(0)
+
+
+def drawn(trials: int, p: Fraction, least: Fraction) -> tuple[dict[int, Fraction], Fraction]:
+    """Return Bin(j; trials, p) for the first j ≥ 1, which add up to 1 with that of 0, and a bound of the sum of the others."""
+    law, lost = binomial(trials, p, least)
+    return whole(law, exp_above(trials * ln_above(1 - p)) if p < 1 else Fraction(0), lost), lost
 
 
 def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
@@ -53,27 +57,6 @@ def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
     return whole(law, none)
 
 
-def crowded(rest: int, rate: Fraction, size: int) -> list[Fraction]:
-    """Return bounds of Pr[r = B], Pr[r = B + 1], … for r ~ Bin(rest, rate), the last one of all that follow.
-
-    The first has an exact logarithm, up to 2^−250. A further term follows by a factor below 1, as B is above the mean
-    (checked), and is rounded up. Once the factor is below ½, what follows a term is below it. All are within 2^−200 of the truth,
-    but the last one, which is at most 2^−79 of their sum.
-    """
-    if size > rest:
-        return []
-    if size <= rest * rate or rate == 1 or rest > 10**12:
-        raise refused("batches that are often truncated")
-    first = ln_above(Fraction(math.comb(rest, size))) + size * ln_above(rate) + (rest - size) * ln_above(1 - rate)
-    found, total, odds = [exp_above(first)], Fraction(0), rate / (1 - rate)
-    for r in range(size, rest):
-        total, factor = total + found[-1], Fraction(rest - r, r + 1) * odds
-        if factor < Fraction(1, 2) and found[-1] < total / (1 << 80):
-            return [*found[:-1], 2 * found[-1]]
-        found.append(Fraction(up(found[-1] * factor, BITS), 1 << BITS))
-    return [*found, Fraction(0)]
-
-
 def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
     """Return a round of one zeroed-out record whose batch is truncated to B: the number r of other records drawn is released.
 
@@ -82,18 +65,21 @@ def truncated(p: Fraction, records: int, limit: int, square: Fraction) -> Round:
     at most the chord of theirs in 1/(r + 1). Beyond the last node its q is larger, and a smaller q is a mixture of that pair and
     of equal laws.
     """
-    terms, last = crowded(records - 1, p, limit), min(records - 1, limit + limit // 10 + 10)
-    nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
-    weights = dict.fromkeys(nodes, Fraction(0))
-    for r, term in enumerate(terms, limit):
-        right = next((node for node in nodes if node > r), last)
-        left = nodes[nodes.index(right) - 1] if r < last else last
-        share = Fraction((left + 1) * (right - r), (right - left) * (r + 1)) if r < last else Fraction(1)
-        weights[left] += Fraction(up(term * share, BITS), 1 << BITS)
-        weights[right] += term - Fraction(math.floor(term * share * (1 << BITS)), 1 << BITS)
-    full = [(weight, p * limit / (r + 1)) for r, weight in weights.items() if terms]
-    parts = [(weight, MixtureRound({2: q}, square, {-1: q})) for weight, q in full]
-    return Blend([*parts, (1 - sum(terms[:-1], Fraction(0)) + Fraction(1, 1 << 200), MixtureRound({1: p}, square))])
+    rest, last = records - 1, min(records - 1, limit + limit // 10 + 10)
+    if limit <= rest * p or p == 1 or records > 10**12:
+        raise refused("batches that are often truncated")
+    law, lost = binomial(rest, p, Fraction(1, 1 << 200), limit)
+    weights = {limit + (last - limit) * i // 4: lost if i == 4 else Fraction(0) for i in range(5) if law}
+    for r, each in law.items():
+        left = max(node for node in weights if node <= r)
+        right = min((node for node in weights if node > r), default=left)
+        share = Fraction((left + 1) * (right - r), (right - left) * (r + 1)) if right > left else Fraction(1)
+        for node, part in ((left, share), (right, 1 - share)):
+            weights[node] += Fraction(up(each * part, BITS), 1 << BITS)
+    qs = [(weight, p * limit / (r + 1)) for r, weight in weights.items()]
+    usual = 1 - sum(law.values(), Fraction(0)) + Fraction(1, 1 << 190)
+    parts = [(weight, MixtureRound({2: q}, square, {-1: q})) for weight, q in qs]
+    return Blend([*parts, (usual, MixtureRound({1: p}, square))])
 
 
 def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -> Round:
@@ -152,7 +138,4 @@ def discrete(width: Fraction, shift: int, *, laplace: bool) -> FiniteRound:
     else:
         weights = [*half[:0:-1], *half]
         p, q = [*weights, *[0] * shift], [*[0] * shift, *weights]
-    total = sum(p)
-    return FiniteRound(
-        [(Fraction(a, total), Fraction(b, total)) for a, b in zip(p, q, strict=True)], Fraction(1, 1 << 180)
-    )
+    return FiniteRound(list(zip(p, q, strict=True)), Fraction(1, 1 << 180))

@@ -18,7 +18,9 @@ and κ adds up. Losses with a tilted mass c may then be left out. As (1 − e^(�
 from __future__ import annotations
 
 import decimal
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 from .enclosures import exp
@@ -53,6 +55,11 @@ class LossGrid(NamedTuple):
         """Return e^(kh) within one unit."""
         return exp(self.loss(k), self.bits)
 
+    def reflected(self, k: int, value: int) -> int:
+        """Return a bound of H_α at e^(kh) from one of the exchanged pair at e^(−kh): 1 − α + α·H_(1/α)."""
+        alpha, one = self.alpha(k), 1 << self.bits
+        return max(0, one - alpha + 2 + ((alpha + 1) * value >> self.bits))
+
 
 class Law(NamedTuple):
     """Masses of the losses (low + i)·h, and what counts as an infinite loss, or is left out, in units of 10^−digits.
@@ -75,51 +82,32 @@ class Law(NamedTuple):
 def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
     """Return the law of the function through nodes (k, v_k), and that of its reflection 1 − α + α·v(1/α).
 
-    With A_g = 1/(e^(gh) − 1) for nodes that are g apart, the second differences of v in α are p_k = (v_j − v_k)(1 + A_(k−j)) −
-    (v_k − v_i)·A_(i−k) for j < k < i, p_k = (1 − v_k) − … for the first node, since v = 1 at α = 0, and p_∞ = v at the last one.
-    The reflection has the mass p_k·e^(−kh) at −k, and at ∞ what the slope at 0 leaves of 1: 1 − (1 − v)/α at the first node. A_g
-    errs by less than A_g² + 1 units, which goes to the safe side. A mass that is negative is raised to 0: then the law is still
-    above.
+    Where the slope in α grows by q, the law has the mass q·α, and the other one q, which the reflection has at −k. Before the
+    first node the slope is (v − 1)/α, as v = 1 at α = 0; beyond the last one it is 0. p_∞ is the last value, and that of the
+    reflection 1 less the sum of all q. Slopes and α err by a unit: q is raised by 2, and to 0 if it is negative; then the law is
+    still above. With `more` bits errors of α move no profile by more than the units that are added to p_∞.
 
-    *Checked*, up to errors of 2^24·α units in the values: v is in [0, 1] and does not increase, no mass is negative, nor what the
-    reflection leaves at ∞ (H_α ≥ 1 − α), and the masses of both laws add up to 1 from both sides.
+    *Checked*, up to errors of 2^24·α units in the values: v is in [0, 1], the slope grows, and is at least −1 (H_α ≥ 1 − α),
+    and the masses of both laws add up to 1 from both sides.
     """
-    bits, one, scale = grid.bits, 1 << grid.bits, 10**grid.digits
-    inverse: dict[int, tuple[int, int]] = {}
-
-    def apart(gap: int) -> tuple[int, int]:
-        if gap not in inverse:
-            growth = grid.alpha(gap) - one
-            inverse[gap] = one * one // (growth + 1), one * one // (growth - 1) + 1
-        return inverse[gap]
-
-    first, last = nodes[0][0], nodes[-1][0]
-    masses, mirrored, raised = [0] * (last - first + 1), [0] * (last - first + 1), [0, 0]
-    for i, (k, value) in enumerate(nodes):
-        error = 1 << 24 + max(0, int(k * grid.h * 1.45))
-        lawful, mass = 0 <= value <= one, (one - value) << bits
-        if i:
-            fall, a = nodes[i - 1][1] - value, apart(k - nodes[i - 1][0])
-            lawful &= fall >= -error
-            mass = fall * one + fall * a[fall > 0]
-            error *= 2 + (a[1] >> bits)
-        if i + 1 < len(nodes):
-            fall, a = value - nodes[i + 1][1], apart(nodes[i + 1][0] - k)
-            mass -= fall * a[fall < 0]
-            error += error * (a[1] >> bits)
-        if not lawful or mass < -error << bits:
+    first, last, scale = nodes[0][0], nodes[-1][0], 10**grid.digits
+    more = int(max(-first, last) * grid.h * 1.45) + 2
+    fine = grid._replace(bits=grid.bits + more)
+    bits, one = fine.bits, 1 << fine.bits
+    masses, mirrored = [0] * (last - first + 1), [0] * (last - first + 1)
+    points = [(0, one), *((fine.alpha(k), value << more) for k, value in nodes)]
+    gaps = [b - a for (a, _), (b, _) in pairwise(points)]
+    slopes = [(w - v << bits) // gap for ((_, v), (_, w)), gap in zip(pairwise(points), gaps, strict=True)] + [0]
+    for i, (k, _) in enumerate(nodes):
+        (alpha, value), q = points[i + 1], slopes[i + 1] - slopes[i] + 2
+        if not 0 <= value <= one or q < -(max(one, alpha) << 25 + more) // min(gaps[i : i + 2]):
             raise NotCheckableError(f"a bound that is not that of a law, near the loss {k * grid.h:.3g}")
-        reflection = mass * (grid.alpha(-k) + 1) >> bits if mass else 0
-        if mass > 0:
-            masses[k - first] = -(-mass * scale >> 2 * bits)
-            mirrored[last - k] = -(-(reflection + 1) * scale >> 2 * bits)
-        else:
-            raised = [raised[0] - mass, raised[1] - reflection]
-    left = one - (one - nodes[0][1]) * one // (grid.alpha(first) + 1)
-    laws = Law(first, masses, -(-nodes[-1][1] * scale >> bits)), Law(-last, mirrored, max(0, -(-left * scale >> bits)))
-    # Beyond 1 there is what was raised to 0, what a unit of A_g changes, and what was rounded up.
-    most = [scale + (each * scale >> 2 * bits) + (scale >> 30) + 2 * len(masses) + 4 for each in raised]
-    if left < -(1 << 24) or any(not scale <= law.total() <= top for law, top in zip(laws, most, strict=True)):
+        masses[k - first] = -(-max(0, q) * alpha * scale >> 2 * bits)
+        mirrored[last - k] = -(-max(0, q) * scale >> bits)
+    left = one + slopes[0]
+    beyond = [-(-(max(0, each) + (4 << more)) * scale >> bits) for each in (points[-1][1], left)]
+    laws = Law(first, masses, beyond[0]), Law(-last, mirrored, beyond[1])
+    if left < -(1 << 24 + more) or any(not scale <= law.total() <= scale + (scale >> 10) for law in laws):
         raise NotCheckableError("a law whose masses do not add up to 1")
     return laws
 
@@ -146,33 +134,17 @@ def tilted(grid: LossGrid, law: Law, tilt: int, shift: int, digits: int) -> Law:
     return Law(law.low, masses, 0, tilt, shift)
 
 
-def product(grid: LossGrid, a: Law, b: Law, spare: int, step: int = 0) -> Law:
+def product(grid: LossGrid, a: Law, b: Law, spare: int) -> Law:
     """Return a law above the composition of two.
 
-    Coefficients are rounded up. Losses at both ends are left out while the mass at each is at most `spare`; if there is no tilt,
-    the smallest move up to the least that is kept. Numbers that are multiples of a step add up like losses. Their largest are cut
-    down to the largest that is kept, while that takes at most `spare` off the mean, which `infinite` counts.
+    Coefficients are rounded up. Losses at both ends are left out, or infinite, while their mass at each is at most `spare`.
     """
     masses = coefficients(a.masses, b.masses, grid.digits)
-    infinite = (
-        a.infinite + b.infinite if step else -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
-    )
-    top, low, beyond, below = len(masses), 0, 0, 0
-    most_low, most_top = (spare // 1000, spare) if step else (spare, spare if a.tilt else spare // 100)
-    while top > 1:
-        # A cut moves all that is beyond by one step.
-        cost = -(-(beyond + masses[top - 1]) * step >> grid.bits) if step else masses[top - 1]
-        if cost > most_top:
-            break
-        top, beyond, most_top, infinite = top - 1, beyond + masses[top - 1], most_top - cost, infinite + cost
-    while low + 1 < top and below + masses[low] <= most_low:
-        below += masses[low]
-        low += 1
-    masses = masses[low:top]
-    masses[0] += 0 if a.tilt else below
-    masses[-1] += beyond if step else 0
-    infinite += below if a.tilt else 0
-    return Law(a.low + b.low + low, masses, infinite, a.tilt, a.shift + b.shift, a.certain + b.certain)
+    low = bisect_right(list(accumulate(masses[:-1])), spare)
+    top = len(masses) - bisect_right(list(accumulate(reversed(masses[low + 1 :]))), spare)
+    infinite = -(-(a.infinite * b.total() + b.infinite * a.total()) // 10**grid.digits)
+    infinite += sum(masses[:low]) + sum(masses[top:])
+    return Law(a.low + b.low + low, masses[low:top], infinite, a.tilt, a.shift + b.shift, a.certain + b.certain)
 
 
 def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
@@ -185,10 +157,10 @@ def repeated(one: T, count: int, join: Callable[[T, T, int], T]) -> T:
     return result
 
 
-def power(grid: LossGrid, law: Law, count: int, spare: int, step: int = 0) -> Law:
+def power(grid: LossGrid, law: Law, count: int, spare: int) -> Law:
     """Return a law above `count` of them."""
     steps = 2 * count * count.bit_length()
-    return repeated(law, count, lambda a, b, times: product(grid, a, b, spare * times // steps, step))
+    return repeated(law, count, lambda a, b, times: product(grid, a, b, spare * times // steps))
 
 
 def delta(grid: LossGrid, law: Law, epsilon: int) -> int:

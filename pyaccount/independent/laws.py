@@ -3,23 +3,20 @@
 H_α(P‖Q) = sup_S P(S) − α·Q(S). Shifts are in units of the noise's standard deviation. *Side* 0 is H_α(P‖Q), where P is the law
 with the record, and side 1 is H_α(Q‖P). Bounds are asked for at α = e^ε ≥ 1: below, H_α(P‖Q) = 1 − α + α·H_(1/α)(Q‖P). α
 stands as an integer within a unit, and H changes by at most as much.
-
-**Off thresholds.** If P/Q increases, the supremum is at S = {y > t} with P/Q = α at t. Another threshold gives less: the
-difference is at most E_Q|P/Q − α| between the two, so at most |P/Q − α| at the threshold that is used. That number is added.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import accumulate, pairwise
 
 from . import choices
 from .enclosures import exp, ln, root, tail, up
-from .lattice import Law, LossGrid, NotCheckableError, power, product
+from .lattice import Law, LossGrid, NotCheckableError, coefficients, repeated
 
 #: By how much weights that are rounded up may exceed 1 together.
 ROUNDED = Fraction(1, 1 << 60)
@@ -32,62 +29,60 @@ class Round:
     symmetric = hull = False
     #: Digits that masses need besides the usual ones; and mass, in the last units, that counts as an infinite loss.
     more_digits = infinite = 0
-    #: By how many bits, relatively, both sides may differ at α = 1, where those of a pair are equal; 0 for other bounds.
-    precise = 1 << 20
-    #: The largest loss, if there is one, and whether the bound is that of two data sets.
+    #: The largest loss, if there is one.
     largest: Fraction | None = None
-    attained = False
+
+    def attained(self) -> KnownPair | None:
+        """Return the laws of two data sets, if some are known: no bound is below them."""
+        return None
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return an upper bound of the profile at e^(kh), k ≥ 0, with grid.bits bits."""
         raise NotCheckableError("a run whose rounds do not compose, inside of a sample or beside others")
 
-    def reflected(self, grid: LossGrid, k: int) -> int | None:
-        """Return H_(1/α)(Q‖P) at α = e^(kh), k ≥ 0, computed by itself, for a bound that is that of a pair; else None."""
-        return None
 
-    def beaten(self, grid: LossGrid, k: int, value: int) -> bool:
-        """Return whether a set of outputs of two data sets has a larger P − αQ at e^(kh) than the value, if any are known."""
-        return False
+class KnownPair(Round):
+    """Two laws P and Q, with sets S₂ ⊂ S₁ between which {P > αQ} lies: H_α ≤ P(S₁) − α·Q(S₂), and H_α ≥ P(S₁) − α·Q(S₁).
 
+    The sets are nested, and named by numbers t. `lost` of P, and of Q if both are rounded, counts as an infinite loss; what is
+    left out only raises H. Side 1 is the reflection.
+    """
 
-class GaussianRound(Round):
-    """N(s) against N(0): H at e^ε is G_s = Φ(s/2 − ε/s) − e^ε·Φ(−s/2 − ε/s)."""
+    lost = Fraction(0)
 
-    symmetric = True
+    def attained(self) -> KnownPair | None:
+        """Return these laws."""
+        return self
 
-    def __init__(self, square: Fraction) -> None:
-        """Take s²; s is rounded up, which is a larger pair."""
-        self.square = square
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return the names of S₁ and S₂ for α = e^loss, which are both given within a unit."""
+        raise NotImplementedError
+
+    def mass(self, t: int, bits: int, law: int) -> int:
+        """Return P (0) or Q (1) of a set, within 2^20 units: a law has fewer than 2^18 weights."""
+        raise NotImplementedError
 
     def at(self, loss: int, alpha: int, bits: int) -> int:
-        """Return G_s for any ε and α = e^ε that are given within a unit.
+        """Return a bound of H_α for any α > 0."""
+        first, second = self.between(loss, alpha, bits)
+        p, q = self.mass(first, bits, 0), self.mass(second, bits, 1)
+        return p - (alpha * q >> bits) + ((alpha >> bits) + 2 << 20) + up(self.lost, bits)
 
-        Tails and α err by a unit. The threshold errs by less than 2/s + 3 units, and P/Q there by 8·(s + 2)·α (module).
-        """
-        s = root(self.square, bits)
-        if not s >> bits // 2:
-            raise NotCheckableError("noise that is so large")
-        middle = (loss << bits) // s
-        p, q = tail(middle - (s >> 1), bits), tail(middle + (s >> 1), bits)
-        return min(p + 2, p - (alpha * q >> bits) + 8 * ((s >> bits) + 3) * ((alpha >> bits) + 1))
-
-    def value(self, grid: LossGrid, k: int, side: int = 0) -> int:
-        """Return G_s at e^(kh)."""
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
+        """Return the bound, or the reflection of that at e^(−kh)."""
+        self.infinite = up(self.lost, grid.bits)
+        if side:
+            return grid.reflected(k, self.at(grid.loss(-k), grid.alpha(-k), grid.bits))
         return self.at(grid.loss(k), grid.alpha(k), grid.bits)
 
-    def reflected(self, grid: LossGrid, k: int) -> int | None:
-        """Return the same at −kh."""
-        return self.value(grid, -k)
 
+class MixtureRound(KnownPair):
+    """P = Σ_j w_j·N(j·s) against Q = Σ_j v_j·N(j·s).
 
-class MixtureRound(Round):
-    """P = Σ_j w_j·N(j·s) against Q = Σ_j v_j·N(j·s), where no shift of P is below one of Q.
-
-    P/Q increases: its derivative has the sign of Σ w_j·v_i·(j − i)·φ_j·φ_i ≥ 0. Weights of j ≠ 0 and s are rounded up, and the
-    weight of 0 is what is left: that moves mass of P up and mass of Q down, of which sets {y > t} see more, and s is a factor
-    that more noise takes away again. `lost` of P, and of Q if it has shifts, counts as an infinite loss; what is left out only
-    raises H.
+    P − αQ is Σ c_j·N(js), c_j = w_j − αv_j: a positive function times Σ c_j·e^(−(js)²/2)·x^j, x = e^(sy). If the c_j change
+    their sign once, from − to + (checked), this has one root (Descartes' rule), so that {P > αQ} is {y > t}. Signs at t₁ and t₂
+    prove that t lies between. Weights are rounded up, and that of 0 is what is left; each errs by a unit. s is rounded up: a
+    smaller one is a factor, and more noise.
     """
 
     def __init__(
@@ -98,136 +93,123 @@ class MixtureRound(Round):
         lost: Fraction = Fraction(0),
     ) -> None:
         """Take the weights of j ≠ 0 under P and Q, and s²."""
-        self.w, self.v, self.square, self.lost, self._last = dict(w), dict(v or {}), square, lost, 0.0
+        self.w, self.v, self.square, self.lost = dict(w), dict(v or {}), square, lost
         sums = [sum(each.values(), lost if each else Fraction(0)) for each in (self.w, self.v)]
         least = min(*self.w.values(), *self.v.values(), lost)
         if max(sums) > 1 + lost + ROUNDED or least < 0 or 0 in {*self.w, *self.v}:
             raise NotCheckableError("weights that are not those of a law")
-        self.increasing = min((*self.w, *([0] if sums[0] < 1 else []))) >= max((*self.v, *([0] if sums[1] < 1 else [])))
         self.symmetric = self.v == {-j: each for j, each in self.w.items()}
 
     @cache  # noqa: B019 - a round lives as long as its proof
-    def rounded(self, bits: int) -> tuple[int, list[dict[int, int]]]:
-        """Return s, and the weights under P and Q."""
+    def rounded(self, bits: int) -> tuple[int, dict[int, tuple[int, int]]]:
+        """Return s, and the weights under P and Q of all j, in their order."""
         sides = [{j: up(each, bits) for j, each in side.items()} for side in (self.w, self.v)]
-        self.infinite = up(self.lost, bits)
         for side in sides:
-            side[0] = max(0, (1 << bits) - sum(side.values()) - (self.infinite if side else 0))
-        return root(self.square, bits), sides
+            side[0] = max(0, (1 << bits) - sum(side.values()) - (up(self.lost, bits) if side else 0))
+        weights = {j: (sides[0].get(j, 0), sides[1].get(j, 0)) for j in sorted({*sides[0], *sides[1]})}
+        return root(self.square, bits), weights
 
-    def _ratio(self, t: int, bits: int) -> tuple[int, int, int] | None:
-        """Return P/Q at t, its derivative, and the error of the first; None where Q is below its error.
-
-        Exponents jst − (js)²/2 less the largest one of Q, which is a factor of both densities, err by 4 units, and e^x by one.
-        """
-        s, sides = self.rounded(bits)
-        exponents = {j: (j * s * t >> bits) - ((j * s) ** 2 >> bits + 1) for j in {*sides[0], *sides[1]}}
-        size, sums = max(exponents[j] for j in sides[1]), []
-        for side in sides:
-            terms = {j: weight * exp(exponents[j] - size, bits) >> bits for j, weight in side.items() if weight}
-            total, slope = sum(terms.values()), sum(j * s * term >> bits for j, term in terms.items())
-            sums.append((total, slope, 2 * len(terms) + 8 + 4 * (total >> bits)))
-        (p, rise, p_error), (q, fall, q_error) = sums
-        if q <= q_error:
-            return None
-        here = (p << bits) // q
-        error = (p_error + q_error * ((here >> bits) + 1) << bits) // (q - q_error) + 2
-        return here, ((rise << bits) - here * fall) // q, error
-
-    def _threshold(self, alpha: int, bits: int) -> tuple[int, int]:
-        """Return t, and a bound of |P/Q − α| there, by Newton's method."""
-        t, best = choices.threshold(self, alpha, bits), (alpha + (1 << bits), 0)
-        for _ in range(10):
-            known = self._ratio(t, bits)
-            if known is None:
-                break
-            here, slope, error = known
-            best = min(best, (abs(here - alpha) + error, t))
-            if abs(here - alpha) <= error or slope <= 0:
-                break
-            t -= (here - alpha << bits) // slope
-        return best[1], best[0]
-
-    def at(self, alpha: int, bits: int, side: int) -> int:
-        """Return a bound at any α > 0 that is given within a unit.
-
-        Masses and α err by 5 units, 3 of them times α. On side 1 the set is {y < t}, P/Q is 1/α at t, and E_P|Q/P − α| between
-        two thresholds is α·E_Q|P/Q − 1/α|. Where α, or 1/α, is at most the infimum of P/Q, which is positive if Q is N(0),
-        nothing is left but 1 − α, or 0, and the error of 1/α.
-        """
-        sides = self.rounded(bits)[1]
-        if not self.increasing:
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return thresholds, where P − αQ is negative, and positive; they are looked for around one in doubles."""
+        s, weights = self.rounded(bits)
+        signed = {j: (p << bits) - alpha * q for j, (p, q) in weights.items()}
+        signs, far = [each > 0 for each in signed.values() if each], 1 << bits + 60
+        if signs != sorted(signs):
             raise NotCheckableError("a pair whose likelihood ratio is not known to increase")
-        one, error = 1 << bits, 8 * ((alpha >> bits) + 2) + (self.infinite if self.v or not side else 0)
-        ratio = (one * one) // alpha if side else alpha
-        if ratio <= (0 if self.v else sides[0][0]) + 2:
-            return error if side else one - alpha + error
-        t, missed = self._threshold(ratio, bits)
-        return self._gain(t, alpha, bits, side) + (alpha * missed >> bits if side else missed) + error
+        if all(signs) or not any(signs):
+            return (-far, -far) if any(signs) else (far, far)
+        middle = choices.threshold(signed, s, bits)
 
-    def _gain(self, t: int, alpha: int, bits: int, side: int) -> int:
-        """Return P − αQ of y > t, or Q − αP of y < t."""
-        s, sides = self.rounded(bits)
-        tails = {j: tail(j * s - t if side else t - j * s, bits) for j in {*sides[0], *sides[1]}}
-        p, q = (sum(weight * tails[j] for j, weight in each.items()) >> bits for each in sides)
-        return q - (alpha * p >> bits) if side else p - (alpha * q >> bits)
+        def beyond(way: int) -> int:
+            steps = (middle + way * ((1 << bits) + abs(middle) >> 44 - 4 * n) for n in range(12))
+            return next((t for t in steps if _sign(signed, s, t, bits) == way), way * far)
 
-    def beaten(self, grid: LossGrid, k: int, value: int) -> bool:
-        """Return whether a neighbouring threshold has more."""
-        alpha, bits = grid.alpha(k), grid.bits
-        near = (choices.threshold(self, alpha, bits) + step for step in (-(1 << bits - 6), 0, 1 << bits - 6))
-        return any(self._gain(t, alpha, bits, 0) > value for t in near)
+        return beyond(-1), beyond(1)
 
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the bound at e^(kh)."""
-        return self.at(grid.alpha(k), grid.bits, side)
-
-    def reflected(self, grid: LossGrid, k: int) -> int | None:
-        """Return H of Q against P at e^(−kh)."""
-        return None if self.lost else self.at(grid.alpha(-k), grid.bits, 1)
+    def mass(self, t: int, bits: int, law: int) -> int:
+        """Return the mass of {y > t}."""
+        s, weights = self.rounded(bits)
+        return sum(pair[law] * tail(t - j * s, bits) for j, pair in weights.items() if pair[law]) >> bits
 
 
-class FiniteRound(Round):
-    """A pair of laws with finitely many outcomes, exact rationals (P, Q); `lost` counts as an infinite loss."""
+def _sign(signed: Mapping[int, int], s: int, t: int, bits: int) -> int:
+    """Return the sign of Σ c_j·N(js) at t; 0 if it is not certain: exponents err by 4 units, and e^x by one."""
+    exponents = {j: (j * s * t >> bits) - ((j * s) ** 2 >> bits + 1) for j in signed}
+    most = max(exponents.values())
+    total = sum(each * exp(exponents[j] - most, bits) >> bits for j, each in signed.items())
+    error = (8 * sum(map(abs, signed.values())) >> bits) + len(signed) + 1
+    return (total > error) - (total < -error)
 
-    attained = True
 
-    def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
-        """Take the masses of the outcomes."""
-        if any(sum(side) != 1 or min(side) < 0 for side in zip(*outcomes, strict=True)):
+class GaussianRound(MixtureRound):
+    """N(s) against N(0), where t = ε/s + s/2."""
+
+    def __init__(self, square: Fraction) -> None:
+        """Take s²."""
+        super().__init__({1: Fraction(1)}, square)
+        self.symmetric = True
+
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return t, less and more its error: that of ε is divided by s."""
+        s, one = self.rounded(bits)[0], 1 << bits
+        if not s >> bits // 2:
+            raise NotCheckableError("noise that is so large")
+        middle, error = (loss << bits) // s + (s >> 1), one // s + 4
+        return middle - error, middle + error
+
+
+class FiniteRound(KnownPair):
+    """A pair of laws with finitely many outcomes; a set is named by how many of those it has whose P/Q is largest."""
+
+    def __init__(self, outcomes: Sequence[tuple[Fraction | int, Fraction | int]], lost: Fraction = Fraction(0)) -> None:
+        """Take numbers in proportion to the probabilities of the outcomes, P and Q, with equal sums."""
+        sides = list(zip(*outcomes, strict=True))
+        if sum(sides[0]) != sum(sides[1]) or min(map(min, sides)) < 0 or not any(sides[0]):
             raise NotCheckableError("outcomes whose probabilities do not add up to 1")
-        self.outcomes, self.lost = sorted(outcomes), lost
-        self.symmetric = self.outcomes == sorted((q, p) for p, q in outcomes)
+        self.lost, self.symmetric = lost, sorted(outcomes) == sorted((q, p) for p, q in outcomes)
+        unit = math.lcm(*(each.denominator for side in sides for each in side))
+        counts = [(int(p * unit), int(q * unit)) for p, q in outcomes if p + q]
+        self.outcomes = sorted(counts, key=lambda pair: Fraction(pair[1], sum(pair)))
+        self.sums: list[list[int]] = [list(accumulate(side, initial=0)) for side in zip(*self.outcomes, strict=True)]
 
-    @cache  # noqa: B019
-    def _rounded(self, bits: int) -> list[tuple[int, int]]:
-        self.infinite = up(self.lost, bits) + len(self.outcomes)
-        return [(up(p, bits), up(q, bits)) for p, q in self.outcomes]
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return how many outcomes have P > αQ."""
+        t = bisect_left(self.outcomes, True, key=lambda pair: pair[0] << bits <= alpha * pair[1])
+        return t, t
 
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return Σ (P − αQ)₊ + lost; P is rounded up, and a unit of Q and of α are added."""
-        pairs, alpha = self._rounded(grid.bits), grid.alpha(k) - 1
-        gains = (pair[side] - (alpha * (pair[1 - side] - 1) >> grid.bits) for pair in pairs)
-        return sum(gain for gain in gains if gain > 0) + up(self.lost, grid.bits)
-
-    def reflected(self, grid: LossGrid, k: int) -> int | None:
-        """Return H of Q against P at e^(−kh)."""
-        return None if self.lost else self.value(grid, -k, 1)
+    def mass(self, t: int, bits: int, law: int) -> int:
+        """Return the mass of the first t outcomes."""
+        return (self.sums[law][t] << bits) // self.sums[law][-1]
 
 
-class LaplaceRound(Round):
-    """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for 0 ≤ ε ≤ θ, and 0 above."""
+#: A pair that differs for certain.
+DIFFERENT = FiniteRound([(Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))])
+
+
+class LaplaceRound(KnownPair):
+    """Lap(θ, 1) against Lap(0, 1), whose largest loss is θ; a set of losses above t is named by t."""
 
     symmetric = True
 
     def __init__(self, theta: Fraction, *, attained: bool = True) -> None:
         """Take the sensitivity in units of the scale, and whether this pair is that of two data sets."""
-        self.largest, self.attained, self.theta = theta, attained, theta
+        self.largest, self._attained = theta, attained
 
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the profile; an exponent errs by a unit."""
-        distance = grid.loss(k) - up(self.theta, grid.bits)
-        return max(0, (1 << grid.bits) - exp(distance >> 1, grid.bits) + 3) if distance < 0 else 0
+    def attained(self) -> KnownPair | None:
+        """Return these laws, if they are those of two data sets."""
+        return self if self._attained else None
+
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return ε."""
+        return loss, loss
+
+    def mass(self, t: int, bits: int, law: int) -> int:
+        """Return 1 − e^((ε − θ)/2)/2 or e^((−ε − θ)/2)/2, if −θ ≤ ε < θ."""
+        assert self.largest is not None
+        one, theta = 1 << bits, up(self.largest, bits)
+        if abs(t) >= theta:
+            return one if t < 0 else 0
+        return exp(-t - theta >> 1, bits) >> 1 if law else one - (exp(t - theta >> 1, bits) >> 1)
 
 
 class Ranges(Round):
@@ -303,20 +285,17 @@ class Guarantees(Round):
 
     @cache  # noqa: B019
     def _corners(self, bits: int) -> list[tuple[int, int]]:
-        self.infinite, one, corners = (
-            up(min(delta for _, delta in self.points), bits),
-            1 << bits,
-            list[tuple[int, int]](),
-        )
+        corners, one = list[tuple[int, int]](), 1 << bits
         for epsilon, delta in self.points:
-            inverse = exp(up(-epsilon, bits), bits) + 1
-            left = one - ((inverse - 2) * (one - up(delta, bits)) >> bits) + 1
-            corners += [(exp(up(epsilon, bits), bits) + 1, up(delta, bits)), (inverse, left)]
+            inverse, value = exp(up(-epsilon, bits), bits) + 1, up(delta, bits)
+            left = one - ((inverse - 2) * (one - value) >> bits) + 1
+            corners += [(exp(up(epsilon, bits), bits) + 1, value), (inverse, left)]
         return corners
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least value of all chords; a unit of α is taken off."""
         alpha, corners = grid.alpha(k) - 1, self._corners(grid.bits)
+        self.infinite = min(value for _, value in corners)
         chords = (
             v - (v - w) * (alpha - a) // (b - a) for a, v in corners for b, w in corners if a <= alpha < b and v >= w
         )
@@ -362,65 +341,65 @@ class Displaced(Round):
     """A fixed number of draws, where each draw of the record displaces another one (Balle, Barthe & Gaboardi 2018).
 
     P, Q and M are the laws with the record, with what is in its place, and without draws of either. If it is drawn j times, P
-    and M differ by a·j, M and Q by b·j, P and Q by d·j at most. With η the probability of being drawn, α = 1 + (α′ − 1)/η and β
-    = α′/α, H_α′(P‖Q) = η·H_α(P₁‖(1 − β)M + βQ₁) for α′ ≥ 1, where P₁ and Q₁ are the laws if it is drawn. That is at most each of
+    and M differ by a·j, M and Q by b·j, P and Q by d·j at most. η is the probability of being drawn, and the p_j/η with the
+    share of what is lost add up to 1. H_α(P‖Q) is at most each of
 
-    - *joint* if a = d: Σ_(j≥1) p_j·G_(dj)(α), and else Σ p_j·H_α(N(aj)‖(1−β)N(0) + βN(bj)), whose ratio increases;
-    - if all draws come from one sequence: (1−β)·H_α′(Σ p_j N(aj)‖N(0)) + β·Σ p_j G_(dj)(α); and Σ p_j N(aj) against Σ p_j N(−bj).
+    - *joint*: by joint convexity, Σ_(j≥1) p_j/η·H_α of (1−η)N(0) + ηN(aj) against (1−η)N(0) + ηN(bj), or, if a = d, against N(0);
+    - if all draws come from one sequence: (1−β)·H_α(Σ p_j N(aj)‖N(0)) + β·joint, β = α/(1 + (α − 1)/η) (if a = d); and
+      Σ p_j N(aj) against Σ p_j N(−bj).
 
-    Replace-one has (a, b, d) = (2, 2, 2) on both sides; zero-out (2, 1, 1), and (1, 2, 1) on side 1. p_j, η, β and shifts are
-    rounded up: each bound grows with them. The least one is a bound, and so is its lower hull, as the profile is convex.
+    Replace-one has (a, b, d) = (2, 2, 2) on both sides; zero-out (2, 1, 1), and (1, 2, 1) on side 1. p_j, η and β are rounded up:
+    each bound grows with them. The least one is a bound, and so is its lower hull, as the profile is convex.
     """
 
-    hull, precise = True, 0
+    hull = True
 
     def __init__(
         self, drawn: Mapping[int, Fraction], lost: Fraction, square: Fraction, *, zeroed: bool, common: bool
     ) -> None:
         """Take p_j for the first j ≥ 1 and the sum of the others, s² of one draw, and what is in the record's place."""
-        self.drawn, self.lost, self.square, self.common = dict(drawn), lost, square, common
-        self.symmetric, self.eta = not zeroed, min(Fraction(1), sum(drawn.values(), lost))
-        self.sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)] * 2
-        times = {factor: {factor * j: weight for j, weight in drawn.items()} for factor in (-2, -1, 1, 2)}
-        # Two data sets: the record adds 1, and others −1; what is in its place adds nothing, or −1 as well.
-        self.two = MixtureRound(times[2], square, times[1] if zeroed else None, lost)
-        self.alone = [MixtureRound(times[a], square, None, lost) for a, _, _ in self.sides]
-        self.both = [MixtureRound(times[a], square, times[-b], lost) for a, b, _ in self.sides]
+        self.lost, self.common, self.symmetric = lost, common, not zeroed
+        self.eta = eta = min(Fraction(1), sum(drawn.values(), lost))
+
+        def blend(a: int, b: int = 0) -> Blend:
+            pairs = [(p, MixtureRound({a * j: eta}, square, {b * j: eta} if b else None)) for j, p in drawn.items()]
+            return Blend([(p / eta, pair) for p, pair in [*pairs, (lost, DIFFERENT)]])
+
+        def mixture(a: int, b: int = 0) -> MixtureRound:
+            p, q = ({times * j: each for j, each in drawn.items()} for times in (a, b))
+            return MixtureRound(p, square, q if b else None, lost)
+
+        sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)]
+        self.sides = [(blend(a, 0 if a == d else b), blend(d), mixture(a), mixture(a, -b)) for a, b, d in sides]
+        # The record adds 1, and others −1; it is replaced by another one.
+        self.replaced = mixture(2)
+
+    def attained(self) -> KnownPair | None:
+        """Return the laws if a record that adds 1 is replaced by one that adds −1, as all others do."""
+        return self.replaced if self.symmetric else None
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the least bound. An error of α of `slack` units changes a bound by as much, and β by a share of it."""
-        bits, one, (a, b, d) = grid.bits, 1 << grid.bits, self.sides[side]
-        lost, eta, wanted = up(self.lost, bits), up(self.eta, bits), grid.alpha(k)
-        alpha, slack, self.infinite = one + (((wanted - one) << bits) // eta if k else 0), one // eta + 2, 2 * lost
-        loss, beta = ln(alpha, bits), min(one, (wanted << bits) // alpha + slack)
-
-        def summed(bound_of: Callable[[int], int]) -> int:
-            terms = (up(p, bits) * (bound_of(j) + slack) >> bits for j, p in self.drawn.items())
-            return sum(terms) + len(self.drawn) + lost
-
-        joint = summed(lambda j: GaussianRound(self.square * (d * j) ** 2).at(loss, alpha, bits))
-        single, against = {a: Fraction(1)}, {b: Fraction(beta, one)}
-        found = [
-            joint if a == d else summed(lambda j: MixtureRound(single, self.square * j * j, against).at(alpha, bits, 0))
-        ]
+        """Return the least bound. β errs by the error of 1/η units of α, and one more."""
+        one, alpha, eta = 1 << grid.bits, grid.alpha(k), up(self.eta, grid.bits)
+        joint, other, alone, both = self.sides[side if len(self.sides) > 1 else 0]
+        self.infinite = 2 * up(self.lost, grid.bits)
+        least = joint.value(grid, k, 0)
         if self.common:
-            alone = (one - beta + 2 * slack) * self.alone[side].value(grid, k, 0)
-            found += [(alone + beta * joint >> bits) + 4, self.both[side].value(grid, k, 0)]
-        return min(found)
-
-    def beaten(self, grid: LossGrid, k: int, value: int) -> bool:
-        """Return whether the two data sets have more."""
-        return self.two.beaten(grid, k, value)
+            error = one // eta + 3
+            beta = min(one, (alpha << grid.bits) // (one + ((alpha - one) << grid.bits) // eta) + error)
+            mean = (one - beta + 2 * error) * alone.value(grid, k, 0) + beta * other.value(grid, k, 0)
+            least = min(least, (mean >> grid.bits) + 4, both.value(grid, k, 0))
+        return least
 
 
 class Allocation(Round):
     """One of T rounds at random: (1/T)·Σ_t N(√s_t·e_t) against N(0).
 
     P/Q is S = (1/T)·Σ Z_t with independent Z_t = e^N(−s/2, s) under Q, so that H_α(P‖Q) = E(S − α)₊ and, since E S = 1, H_α(Q‖P)
-    = 1 − α + α·E(S − 1/α)₊. E(Z − x)₊ = G_√s(x). Each Z is replaced by a law on multiples of a step u whose E(Z′ − x)₊ is linear
+    is the reflection. E(Z − x)₊ = G_√s(x). Each Z is replaced by a law on multiples of a step u whose E(Z′ − x)₊ is linear
     between the values of G there, which is larger at every x. It grows further if masses do, if values are raised, and, where
-    values are cut down to c, by at most E(value − c)₊. Sums of independent numbers keep this order: given the others, (· − x)₊
-    is of this form.
+    values are cut down to c, by at most E(value − c)₊, which `infinite` counts. Sums of independent numbers keep this order:
+    given the others, (· − x)₊ is of this form.
     """
 
     def __init__(self, shifts: Sequence[tuple[Fraction, int]], small: Fraction) -> None:
@@ -441,9 +420,24 @@ class Allocation(Round):
     def _built(self, grid: LossGrid) -> tuple[list[int], list[int], int, int, int]:
         """Return sums of masses, and of masses times values, from each value on; the least value; the step; what cutting adds."""
         # Rounding S to multiples of h/√T adds about the variance that rounding losses to the lattice adds to them.
-        step, spare = max(1, grid.loss(1) * math.isqrt(self.total)), int(self.small * 10**grid.digits * self.total / 8)
-        runs = [power(grid, self._one(square, step, grid), count, spare, step) for square, count in self.shifts]
-        law = reduce(lambda a, b: product(grid, a, b, spare, step), runs)
+        step = max(1, grid.loss(1) * math.isqrt(self.total))
+        spare = int(self.small * 10**grid.digits * self.total / 8)
+
+        def added(a: Law, b: Law, share: int) -> Law:
+            masses = coefficients(a.masses, b.masses, grid.digits)
+            # What is above a value is cut down to it, which takes the sum of all tails off the mean, in steps.
+            tails = list(accumulate(accumulate(reversed(masses[1:])), initial=0))
+            top = bisect_right(tails, (share << grid.bits) // step) - 1
+            low = bisect_right(list(accumulate(masses[: len(masses) - top - 1])), share // 1000)
+            kept = masses[low : len(masses) - top]
+            kept[0], kept[-1] = kept[0] + sum(masses[:low]), kept[-1] + sum(masses[len(masses) - top :])
+            return Law(a.low + b.low + low, kept, a.infinite + b.infinite - (-tails[top] * step >> grid.bits))
+
+        def run(square: Fraction, count: int) -> Law:
+            shares = spare // (2 * count * count.bit_length())
+            return repeated(self._one(square, step, grid), count, lambda a, b, times: added(a, b, shares * times))
+
+        law = reduce(lambda a, b: added(a, b, spare), [run(square, count) for square, count in self.shifts])
         above = list(accumulate(reversed(law.masses), initial=0))[::-1]
         values = (mass * (law.low + i) for i, mass in reversed(list(enumerate(law.masses))))
         return above, list(accumulate(values, initial=0))[::-1], law.low, step, law.infinite
@@ -459,7 +453,6 @@ class Allocation(Round):
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the profile of one side."""
-        alpha, one = grid.alpha(k), 1 << grid.bits
-        if not side:
-            return self._call(alpha - 1, grid)
-        return max(0, one - alpha + 2 + ((alpha + 1) * self._call(max(0, grid.alpha(-k) - 1), grid) >> grid.bits) + 2)
+        if side:
+            return grid.reflected(k, self._call(max(0, grid.alpha(-k) - 1), grid))
+        return self._call(grid.alpha(k) - 1, grid)

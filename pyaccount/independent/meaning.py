@@ -27,7 +27,7 @@ from .laws import (
     Renyi,
     Round,
 )
-from .moments import Correlated, Renewals, SecretRound, columns_of
+from .moments import Correlated, MovedColumns, Renewals, SecretRound
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
 MOST_KINDS, MOST_ROUNDS = 1000, 100_000
@@ -122,7 +122,7 @@ class FormRounds:
             # m draws of a group of k are k·m coins (Ganesh 2024, arXiv:2401.10294, Theorem 3.1).
             if sampler["draws"] * self.group > 20_000:
                 raise refused("so many draws of a group in one round")
-            law, lost = draws.binomial(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
+            law, lost = draws.drawn(sampler["draws"] * self.group, chance(sampler["probability"]), self.least)
             return MixtureRound(law, square, {-j: weight for j, weight in law.items()} if self.replaced else None, lost)
         if kind == "truncated-poisson":
             if not self.zeroed or self.group != 1:
@@ -143,10 +143,10 @@ class FormRounds:
             law = draws.hypergeometric(records, size, self.group)
         elif two:
             # The record is in the first stage with probability b/N, and is then drawn as one of b.
-            law, lost = draws.binomial(size, Fraction(1, subset), self.least)
+            law, lost = draws.drawn(size, Fraction(1, subset), self.least)
             law = {j: weight * subset / records for j, weight in law.items()}
         else:
-            law, lost = draws.binomial(size, Fraction(self.group, records), self.least)
+            law, lost = draws.drawn(size, Fraction(self.group, records), self.least)
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
             return MixtureRound(law, 4 * square, None, lost)
@@ -163,7 +163,7 @@ class FormRounds:
             yield from self._cyclic(matrix, rounds, sampler, main, also)
         elif kind == "spaced" and self.plain:
             run = self._spaced(matrix, rounds, sampler, main, also)
-            run.sampled = node if "entries" not in matrix else None
+            run.sampled = node
             yield run, 1
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
@@ -179,9 +179,7 @@ class FormRounds:
             if apart > rounds and kind == "bins":
                 raise refused("more bins than rounds")
             square = self._public(node, apart, rounds).square * sampler.get("records", 1) ** 2
-            bound = SecretRound(square)
-            bound.sampled = node if self.plain and kind == "bins" else None
-            yield bound, 1
+            yield SecretRound(square, node if self.plain and kind == "bins" else None), 1
         else:
             raise refused(f"the sampler {kind} with this matrix or adjacency, or for groups")
 
@@ -219,8 +217,9 @@ class FormRounds:
         p, b = sampler["probability"], sampler["separation"]
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
-        law = Renewals(rounds, b, p, sampler["start"] == "warm")
-        return Correlated(law, columns_of(matrix, rounds, main, b, also))
+        entries, norm = columns.column(matrix, rounds)
+        moved = MovedColumns(entries, main / norm, b, also)
+        return Correlated(Renewals(rounds, b, p, sampler["start"] == "warm"), moved)
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""

@@ -8,18 +8,14 @@ is ≥ 0, and 0 for k ≥ b. With F replicas free, and h the sum of r_i(a) over 
 
     β_i(s) = Σ_(j ≤ F) Bin(j; F, p)·e^(j(j−1)·r_i(0)/2 + j·h)·β_(i+1)(s′),  β_(n+1) = 1,  Z_m = Σ_s start(s)·β_1(s),
 
-where j replicas have age 1 in s′ and the others are a round older. If no replica is free, all become older until one is, after k
-rounds: β_i(s) = β_(i+k)(s, k rounds older). So a table has only the states with a free replica, and the tables of the last b
-rounds are kept.
+where j replicas have age 1 in s′ and the others are a round older, up to b.
 
-**A table is a witness.** Let v be any positive table, T the step of round i and of K rounds before it, and λ the largest factor
-by which a step raises an entry of v. T is linear with positive weights, so that T^K·v ≤ λ^K·v: where β_i ≤ v, λ^K·v bounds the
-table K rounds earlier. Here v is β itself after some rounds; for states without a free replica the inequality is that of later
-rounds, so that λ is taken over the last b of them. Whole columns in all rounds only raise β. One step function makes tables and
-proves with them: every weight and value is rounded up (or down, for a bound from below).
+**A table is a witness.** Let v be any positive table, T the step of a round, and T·v ≤ λ·v. T is linear with positive weights,
+so that T^K·v ≤ λ^K·v. Here v is β itself after some rounds, and all K rounds have the whole columns of T. One step function makes
+tables and proves with them: every weight and value is rounded up (or down, for a bound from below).
 
 **From moments to δ.** *Side 0*: if p(x) = Σ a_k·x^k ≥ (x − 1)₊ for x ≥ 0 (a witness, proven by `polynomials`), then δ ≤
-Σ a_k·e^((1−k)ε)·Z_k. c_m·x^m with c_m = (m−1)^(m−1)/m^m is one: (x − 1)/x^m is largest at x = m/(m−1). *Side 1*: f ≥ w_∅, the
+Σ a_k·e^((1−k)ε)·Z_k. *Side 1*: f ≥ w_∅, the
 probability of never taking part, so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −ln w_∅.
 """
 
@@ -27,24 +23,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import reduce
-from itertools import accumulate, chain, combinations_with_replacement, repeat
+from functools import cache, reduce
+from itertools import accumulate, combinations_with_replacement, repeat
 from operator import mul
 from typing import Any, NamedTuple
 
-from .columns import column
 from .enclosures import exp, exp_above, ln_above
-from .form import FormPart, refused
+from .form import refused
+from .lattice import repeated
 from .laws import Round
 from .polynomials import is_above
 
-#: Bits of tables, and of those whose weights cancel; numbers that tables may have.
-BITS, MORE, MOST_NUMBERS = 56, 64, 20_000_000
-#: λ is used where the factors of all entries are this near, and no order is tried once δ is this near the claim.
-NEAR, ENOUGH = 1e-11, Fraction(1, 5000)
+#: Bits of tables, and of those whose weights cancel; entries that a table may have.
+BITS, MORE, MOST_ENTRIES = 56, 64, 10_000_000
+#: λ is used where the factors of all entries are this near.
+NEAR = 1e-11
 
 
 def rounded(x: Fraction, bits: int, *, up: bool) -> int:
@@ -78,160 +74,131 @@ class Renewals(NamedTuple):
 
 
 class MovedColumns:
-    """Columns without negative entries and with at most b bands: in units of 2^−60, rounded up, times a factor.
+    """The columns of a Toeplitz matrix without negative entries and with at most b bands, in units of 2^−60, rounded up.
 
     Larger entries have a larger δ on both sides (Lemma C, row by row).
     """
 
-    def __init__(self, entries: Sequence[Sequence[Fraction]], square: Fraction, apart: int, also: Fraction) -> None:
-        """Take the columns of all rounds, or one for all; 1/σ²; b; and what a participation moves in other releases, squared."""
-        if any(entry < 0 for each in entries for entry in each) or max(map(len, entries)) > apart:
+    def __init__(self, entries: Sequence[Fraction], square: Fraction, apart: int, also: Fraction) -> None:
+        """Take the first column; 1/σ²; b; and what a participation moves in other releases, squared."""
+        if min(entries) < 0 or len(entries) > apart:
             raise refused("sampling with a matrix that has negative entries, or more bands than the separation")
-        self.columns = [[math.ceil(entry * (1 << 60)) for entry in each] for each in entries]
-        self.square, self.also, self.apart, first = square / (1 << 120), also, apart, self.columns[0]
-        #: The inner products of the first k rows of two equal columns, by their distance.
-        self.sums = [list(accumulate(map(mul, first, first[k:]), initial=0)) for k in range(len(first))]
+        self.column = [math.ceil(entry * (1 << 60)) for entry in entries]
+        self.square, self.also = square / (1 << 120), also
+
+    @cache  # noqa: B019 - columns live as long as their proof
+    def products(self, count: int, left: int) -> Sequence[Fraction]:
+        """Return r(k) for k < count, of columns that are cut off after `left` entries."""
+        found = [sum(map(mul, self.column[:left], self.column[k:])) for k in range(count)]
+        return [found[0] * self.square + self.also, *(each * self.square for each in found[1:])]
 
     def largest(self) -> Fraction:
         """Return the largest norm of a column, squared, in units of the noise."""
-        return Fraction(max(sum(map(mul, each, each)) for each in self.columns)) * self.square + self.also
-
-    def products(self, i: int, rounds: int) -> list[Fraction]:
-        """Return r_i(k) for k = 0..b − 1: only rounds of the run count, and only columns from 1 on."""
-        left, found = rounds - i + 1, list[int]()
-        if len(self.columns) == 1:
-            found = [each[min(left, len(each) - 1)] for each in self.sums[:i]]
-        else:
-            here = self.columns[i - 1][:left]
-            found = [sum(map(mul, here, self.columns[i - k - 1][k:])) for k in range(min(i, self.apart))]
-        found += [0] * (self.apart - len(found))
-        return [found[0] * self.square + self.also, *(each * self.square for each in found[1:])]
-
-
-def columns_of(matrix: FormPart, rounds: int, square: Fraction, apart: int, also: Fraction) -> MovedColumns:
-    """Return the columns of a Toeplitz matrix, or of one whose entries lie beside the form (`entries`, by columns)."""
-    if "entries" in matrix:
-        if len(matrix["entries"]) != rounds:
-            raise refused("a matrix with more columns than rounds, or fewer")
-        return MovedColumns(matrix["entries"], square, apart, also)
-    entries, norm = column(matrix, rounds)
-    return MovedColumns([entries], square / norm, apart, also)
+        return self.products(1, len(self.column))[0]
 
 
 class Chain:
     """The recursion for m replicas, rounded up or down."""
 
     def __init__(self, law: Renewals, columns: MovedColumns, m: int, *, up: bool, bits: int) -> None:
-        """List the states, multisets of ages with a free replica, which is left out, and where each leads if j replicas join."""
+        """List the states, which are multisets of ages, and where each leads if j of its free replicas join."""
         self.law, self.columns, self.m, self.up, self.bits, self.one = law, columns, m, up, bits, 1 << bits
-        b, self.unit = law.apart, int(up) * ((1 << bits) - 1)
-        self.states = list(combinations_with_replacement(range(1, b + 1), m - 1))
-        self.position = {state: i for i, state in enumerate(self.states)}
-        self.moves = [[self._next(state, j) for j in range(state.count(b) + 2)] for state in self.states]
+        self.states = list(combinations_with_replacement(range(1, law.apart + 1), m))
+        at = {state: i for i, state in enumerate(self.states)}
+        self.moves = [[at[self._next(state, j)] for j in range(state.count(law.apart) + 1)] for state in self.states]
+        self._known: tuple[Sequence[Fraction], list[list[int]]] = (), []
 
-    def _next(self, state: tuple[int, ...], j: int) -> tuple[int, int]:
-        """Return after how many rounds a replica is free again, less one, and the state then."""
-        b = self.law.apart
-        ages = sorted([1] * j + [a + 1 for a in state if a < b] + [b] * (state.count(b) + 1 - j))
-        older = b - ages[-1]
-        return older, self.position[tuple(a + older for a in ages[:-1])]
+    def _next(self, state: tuple[int, ...], j: int) -> tuple[int, ...]:
+        """Return the ages after a round in which j free replicas join: in their order, since free ones are last."""
+        older = [min(age + 1, self.law.apart) for age in state[: self.m - j]]
+        return tuple(sorted([1] * j + older))
 
-    def _weigh(self, products: Sequence[Fraction]) -> None:
-        """Set the weights Bin(j; F, p)·e^(j(j−1)r(0)/2 + jh) of all moves; the first two factors are rounded together."""
-        bits, unit, p = self.bits, self.unit, self.law.p
+    def _weights(self, products: Sequence[Fraction]) -> list[list[int]]:
+        """Return Bin(j; F, p)·e^(j(j−1)r(0)/2 + jh) for all moves; the first two factors are rounded together."""
+        if products is self._known[0]:
+            return self._known[1]
+        bits, p, b = self.bits, self.law.p, self.law.apart
 
         def grown(exponent: Fraction) -> int:
-            return exp(rounded(exponent, bits, up=self.up), bits) + (1 if self.up else -1)
+            return exp(rounded(exponent, bits, up=self.up), bits) + (1 if self.up else -1) if exponent else self.one
+
+        def times(a: int, b: int) -> int:
+            return -(-a * b >> bits) if self.up else a * b >> bits
 
         def alone(free: int, j: int) -> int:
             chance = math.comb(free, j) * p**j * (1 - p) ** (free - j)
             return rounded(chance * grown(Fraction(j * (j - 1), 2) * products[0]) / self.one, bits, up=self.up)
 
-        def times(a: int, b: int) -> int:
-            return a * b + unit >> bits
-
-        factors = [grown(each) if each else self.one for each in products] + [self.one]
         chances = [[alone(free, j) for j in range(free + 1)] for free in range(self.m + 1)]
-        self.weights = []
+        factors, weights = [grown(each) for each in products] + [self.one] * (b + 1 - len(products)), []
         for state, moves in zip(self.states, self.moves, strict=True):
-            height = reduce(times, (factors[age] for age in state), self.one)
+            height = reduce(times, (factors[age] for age in state), self.one) if len(moves) > 1 else self.one
             heights = accumulate(repeat(height, len(moves) - 1), times, initial=self.one)
-            self.weights.append(list(map(times, chances[len(moves) - 1], heights)))
+            weights.append(list(map(times, chances[len(moves) - 1], heights)))
+        self._known = products, weights
+        return weights
 
-    def _step(self, later: Sequence[Sequence[int]]) -> list[int]:
-        """Return the table of the round before, from those of the next b rounds."""
-        unit, bits = self.unit, self.bits
+    def _step(self, later: Sequence[int], i: int) -> list[int]:
+        """Return the table of round i from that of the next one; where no replica is free, the weight is 1."""
+        bits, unit = self.bits, (self.one - 1) * self.up
+        # Only rounds of the run count, and only columns from 1 on.
+        products = self.columns.products(min(i, self.law.apart), min(self.law.rounds - i + 1, len(self.columns.column)))
         return [
-            sum([weight * later[older][at] for weight, (older, at) in zip(weights, moves, strict=True)]) + unit >> bits
-            for weights, moves in zip(self.weights, self.moves, strict=True)
+            sum([weight * later[at] for weight, at in zip(each, moves, strict=True)]) + unit >> bits
+            if len(moves) > 1
+            else later[moves[0]]
+            for each, moves in zip(self._weights(products), self.moves, strict=True)
         ]
 
-    def _start(self, later: Sequence[Sequence[int]]) -> Fraction:
-        """Return Σ start(s)·β_1(s); states without a free replica are those of round 1 + k that are k rounds older."""
+    def _start(self, table: Sequence[int]) -> Fraction:
+        """Return Σ start(s)·β_1(s)."""
         b, p, m = self.law.apart, self.law.p, self.m
         if not self.law.warm:
-            return Fraction(later[0][self.position[(b,) * (m - 1)]], self.one)
+            return Fraction(table[-1], self.one)
         total = Fraction(0)
-        for at, state in enumerate(self.states):
-            ways = math.factorial(m) // math.prod(map(math.factorial, Counter((*state, b)).values()))
-            unready = sum(later[k][at] for k in range(1, min(state, default=b)))
-            total += ways * (p ** (m - 1 - state.count(b)) * later[0][at] + p**m * unready)
+        for state, each in zip(self.states, table, strict=True):
+            ways = math.factorial(m) // math.prod(map(math.factorial, Counter(state).values()))
+            total += ways * p ** (m - state.count(b)) * each
         return total / (1 + (b - 1) * p) ** m / self.one
 
     def moment(self, seconds: float) -> Fraction | None:
-        """Return a bound of Z_m; None if there is none after about `seconds` of processor time.
+        """Return a bound of Z_m; None if it is very large. After about `seconds` of processor time it is a looser one.
 
-        λ^K stands for K rounds with whole columns, once the tables of b rounds have been raised by about one factor, or time is
-        up. The step before had whole columns, and those after it have them down to round b, or 1 in a cold start.
+        λ^K stands for the rounds from b on that are left, and the step that had whole columns and proved λ, once that has raised
+        all entries by about one factor, or time is up.
         """
-        began, law, i, known = time.process_time(), self.law, self.law.rounds, list[Fraction]()
-        later = deque([[self.one] * len(self.states)] * (law.apart + 1), law.apart + 1)
-        growth, times, last = self.one, 0, law.apart - 1 if law.warm else 0
+        began, law, i = time.process_time(), self.law, self.law.rounds
+        table, growth, times = [self.one] * len(self.states), self.one, 0
         while i > 0:
-            products = self.columns.products(i, law.rounds)
-            if products != known:
-                self._weigh(products)
-            known = products
-            later.appendleft(self._step(later))
+            before, table = table, self._step(table, i)
             i -= 1
             late = time.process_time() - began > seconds
-            if len(self.columns.columns) == 1 and last < i < law.rounds - law.apart:
-                if late or i % max(1, law.apart // 4) == 0:
-                    growth, spread = self._growth(later)
-                    if late or i * spread < NEAR:
-                        times, i = i - last, last
-            elif late and len(self.columns.columns) > 1:
-                return None
+            if law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
+                ratios = [x / y for x, y in zip(table, before, strict=True)]
+                if late or i * math.log(max(ratios) / min(ratios)) < NEAR:
+                    factors = [
+                        rounded(Fraction(x, y), self.bits, up=self.up) for x, y in zip(table, before, strict=True)
+                    ]
+                    growth = max(factors) if self.up else min(factors)
+                    table, times, i = before, i + 2 - law.apart, law.apart - 1
         if times * abs(growth / self.one - 1) > 5000:
             return None
-        total = self.one
-        for bit in bin(times)[2:]:
-            total = (total * total >> self.bits) + self.up
-            total = (total * growth >> self.bits) + self.up if bit == "1" else total
-        return Fraction(rounded(self._start(later) * total, self.bits, up=self.up), self.one**2)
-
-    def _growth(self, later: Sequence[Sequence[int]]) -> tuple[int, float]:
-        """Return λ with β_i ≤ λ·β_(i+1), or ≥, over the last b rounds, and how far the last factors are from one, in doubles."""
-        ratios = [x / y for x, y in zip(later[0], later[1], strict=True)]
-        every = zip(chain.from_iterable(later), chain.from_iterable(list(later)[1:]), strict=False)
-        factors = (-((-x << self.bits) // y) if self.up else (x << self.bits) // y for x, y in every)
-        return max(factors) if self.up else min(factors), math.log(max(ratios) / min(ratios))
+        power = repeated(growth, times, lambda a, b, _: (a * b >> self.bits) + self.up) if times else self.one
+        return Fraction(rounded(self._start(table) * power, self.bits, up=self.up), self.one**2)
 
 
 class SecretRound(Round):
     """A run of which it is known what it moves if participations are public; `sampled` has what a fresh test needs."""
 
-    sampled: Any = None
-
-    def __init__(self, square: Fraction) -> None:
+    def __init__(self, square: Fraction, sampled: Any = None) -> None:
         """Take the largest ‖Cx‖², in squared units of the noise: it bounds both sides, by joint convexity."""
-        self.square = square
+        self.square, self.sampled = square, sampled
 
 
 class Correlated(SecretRound):
     """A run with b-min-sep sampling."""
 
-    #: Coefficients of a polynomial to try, if any.
+    #: Coefficients of a polynomial to try, if any: their signs differ, so that moments need more bits.
     polynomial: Sequence[Fraction] = ()
 
     def __init__(self, law: Renewals, columns: MovedColumns) -> None:
@@ -245,19 +212,19 @@ class Correlated(SecretRound):
         if m < 2:
             return Fraction(1)  # f has mean 1
         if (m, above) not in self._known:
-            states, large = math.comb(self.law.apart + m - 2, m - 1), m * (m - 1) // 2 * self.columns.largest() > 500
-            fits = (
-                not large and states * (self.law.apart + 1) <= MOST_NUMBERS and states * self.law.apart * 1e-6 < seconds
-            )
+            states, large = math.comb(self.law.apart + m - 1, m), m * (m - 1) // 2 * self.columns.largest() > 500
+            fits = not large and states <= MOST_ENTRIES and states * self.law.apart * 2e-7 < seconds
             bits = BITS + MORE * bool(self.polynomial)
             self._known[m, above] = (
                 Chain(self.law, self.columns, m, up=above, bits=bits).moment(seconds) if fits else None
             )
         return self._known[m, above]
 
-    def removed(self, coefficients: Sequence[Fraction], epsilon: Fraction, seconds: float) -> Fraction | None:
-        """Return Σ a_k·e^((1−k)ε)·Z_k, for a polynomial that is above (x − 1)₊; None if a moment takes too long."""
-        total = Fraction(0)
+    def delta(self, coefficients: Sequence[Fraction], epsilon: Fraction, seconds: float) -> Fraction | None:
+        """Return a bound of δ(ε) by a polynomial; None if it proves nothing, or a moment takes too long."""
+        never, total = self.law.never(), Fraction(0)
+        if never is None or epsilon < never or not is_above(coefficients):
+            return None
         for k, coefficient in enumerate(coefficients):
             moment = self.moment(k, seconds, above=coefficient > 0) if coefficient else Fraction(0)
             if moment is None:
@@ -265,21 +232,3 @@ class Correlated(SecretRound):
             factor = exp_above((1 - k) * epsilon)
             total += coefficient * moment * (factor if coefficient > 0 else factor - Fraction(4, 1 << 320))
         return max(total, Fraction(0))
-
-    def delta(self, epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]) -> Fraction:
-        """Return a bound of δ(ε), by the witness and by moments of growing order until it is near the target or gets worse."""
-        never, until, found = self.law.never(), time.process_time() + seconds, Fraction(1)
-        if never is None or epsilon < never:
-            return found
-        if self.polynomial and is_above(self.polynomial):
-            found = min(found, self.removed(self.polynomial, epsilon, seconds) or found)
-            log(f"a polynomial of degree {len(self.polynomial) - 1}: δ {float(found):.6g}")
-        before, m = Fraction(2), 2
-        while found > target * (1 + ENOUGH):
-            least = Fraction((m - 1) ** (m - 1), m**m)
-            one = self.removed([*[Fraction(0)] * m, least], epsilon, until - time.process_time())
-            if one is None or one > before:
-                break
-            log(f"E f^{m}: δ {float(min(one, Fraction(1))):.6g}")
-            found, before, m = min(found, one), one, m + 1
-        return found

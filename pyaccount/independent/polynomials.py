@@ -22,25 +22,20 @@ def is_above(coefficients: Sequence[Fraction]) -> bool:
 def _nonnegative(coefficients: Sequence[Fraction]) -> bool:
     """Return whether a polynomial is proven to be at least 0 on [0, 1].
 
-    Its values are means of its Bernstein coefficients Σ_(k ≤ i) C(i, k)/C(d, k)·a_k. If one is negative, the interval is halved
-    (de Casteljau's algorithm), at most 40 times.
+    Its values are means of its Bernstein coefficients Σ_(k ≤ i) C(i, k)/C(d, k)·a_k.
     """
     d = len(coefficients) - 1
-    whole = [
-        sum((Fraction(math.comb(i, k), math.comb(d, k)) * coefficients[k] for k in range(i + 1)), Fraction(0))
-        for i in range(d + 1)
-    ]
-    waiting = [(whole, 0)]
-    while waiting:
-        here, depth = waiting.pop()
-        if min(here) >= 0:
-            continue
-        if here[0] < 0 or here[-1] < 0 or depth == 40:
-            return False
-        left, right = [], []
-        while here:
-            left.append(here[0])
-            right.append(here[-1])
-            here = [(a + b) / 2 for a, b in pairwise(here)]
-        waiting += [(left, depth + 1), (right[::-1], depth + 1)]
-    return True
+    parts = [[Fraction(math.comb(i, k), math.comb(d, k)) * coefficients[k] for k in range(i + 1)] for i in range(d + 1)]
+    return _means([sum(each, Fraction(0)) for each in parts], 40)
+
+
+def _means(here: list[Fraction], depth: int) -> bool:
+    """Return whether means of such coefficients are at least 0: if one is negative, the interval is halved (de Casteljau)."""
+    if min(here) >= 0:
+        return True
+    if here[0] < 0 or here[-1] < 0 or not depth:
+        return False
+    rows = [here]
+    while len(rows[-1]) > 1:
+        rows.append([(a + b) / 2 for a, b in pairwise(rows[-1])])
+    return _means([row[0] for row in rows], depth - 1) and _means([row[-1] for row in rows[::-1]], depth - 1)

@@ -11,11 +11,10 @@ from functools import reduce
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from . import choices
 from .composition import RoundCounts, nodes_of
-from .enclosures import exp, root, tail, up
+from .enclosures import exp, up
 from .lattice import LossGrid, coefficients, repeated
-from .laws import Displaced, FiniteRound, GaussianRound, LaplaceRound, MixtureRound, Round
+from .laws import Round
 
 
 class Cells(NamedTuple):
@@ -26,33 +25,13 @@ class Cells(NamedTuple):
     under_q: list[int]
 
 
-def above(part: Round, grid: LossGrid, k: int) -> tuple[int, int] | None:  # noqa: PLR0911 - one for each pair
-    """Return P and Q, within 2^10 units, of a set of outputs with losses above about kh; None if no pair is known."""
-    loss, alpha, bits = grid.loss(k), grid.alpha(k), grid.bits
-    one = 1 << bits
-    if isinstance(part, GaussianRound):
-        s = root(part.square, bits)
-        return tail((loss << bits) // s - (s >> 1), bits), tail((loss << bits) // s + (s >> 1), bits)
-    if isinstance(part, Displaced):
-        return above(part.two, grid, k)
-    if isinstance(part, MixtureRound) and part.increasing:
-        s, sides = part.rounded(bits)
-        if alpha <= (0 if part.v else sides[0][0]) + 2:
-            return one, one
-        t = choices.threshold(part, alpha, bits)
-        p, q = (sum(weight * tail(t - j * s, bits) for j, weight in side.items()) >> bits for side in sides)
-        return p, q
-    if isinstance(part, FiniteRound):
-        ratio = Fraction(alpha, one)
-        chosen = [pair for pair in part.outcomes if pair[0] > ratio * pair[1]]
-        p, q = (up(sum((pair[i] for pair in chosen), Fraction(0)), bits) for i in (0, 1))
-        return p, q
-    if isinstance(part, LaplaceRound) and part.attained:
-        theta = up(part.theta, bits)
-        if abs(loss) >= theta:
-            return (0, 0) if loss > 0 else (one, one)
-        return one - (exp(loss - theta >> 1, bits) >> 1), exp(-loss - theta >> 1, bits) >> 1
-    return None
+def above(part: Round, grid: LossGrid, k: int) -> tuple[int, int] | None:
+    """Return P and Q, within 2^20 units, of a set of outputs with losses above about kh; None if no pair is known."""
+    pair, bits = part.attained(), grid.bits
+    if pair is None:
+        return None
+    t, _ = pair.between(grid.loss(k), grid.alpha(k), bits)
+    return pair.mass(t, bits, 0), pair.mass(t, bits, 1)
 
 
 def cells(part: Round, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells | None:
@@ -64,7 +43,7 @@ def cells(part: Round, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells
     falling = (sorted(each, reverse=True) for each in zip(*known, strict=True))
     edges = [(one, one), *zip(*falling, strict=True), (0, 0)]
     labels = [nodes[0], *(round((a + b) / 2) for a, b in pairwise(nodes)), nodes[-1]]
-    scale, error, low = 10**grid.digits, part.infinite + (1 << 11), -nodes[-1] if side else nodes[0]
+    scale, error, low = 10**grid.digits, part.infinite + (1 << 21), -nodes[-1] if side else nodes[0]
     under_p, under_q = [0] * (nodes[-1] - nodes[0] + 1), [0] * (nodes[-1] - nodes[0] + 1)
     for label, before, after in zip(labels, edges, edges[1:], strict=False):
         at, (p, q) = (-label if side else label) - low, (before[i] - after[i] for i in (side, 1 - side))
@@ -115,5 +94,5 @@ def lower_of_one(part: Round, epsilon: Fraction, bits: int) -> Fraction | None:
     known = above(part, grid, 1)
     if known is None:
         return None
-    least = known[0] - (grid.alpha(1) * known[1] >> bits) - ((grid.alpha(1) >> bits) + 2 << 11)
+    least = known[0] - (grid.alpha(1) * known[1] >> bits) - ((grid.alpha(1) >> bits) + 2 << 21)
     return Fraction(max(0, least), 1 << bits)

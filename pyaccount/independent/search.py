@@ -69,11 +69,32 @@ def prove(
     known = known._replace(lower=None) if secret else known
     if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
         return known
-    found = alone.delta(epsilon, target, seconds, log)
+    found = _by_moments(alone, epsilon, target, seconds, log)
     if found >= known.delta:
         return known
-    proven = _least_epsilon(lambda e: alone.delta(e, target, 0, lambda line: None) <= target, Fraction(0), epsilon)
+    proven = _least_epsilon(lambda e: _by_moments(alone, e, target, 0) <= target, Fraction(0), epsilon)
     return ProvenBounds(found, proven)
+
+
+def _by_moments(
+    run: Correlated, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
+) -> Fraction:
+    """Return a bound of δ(ε), by the witness and by moments of growing order until it is near the target or gets worse.
+
+    (x − 1)/x^m is largest at x = m/(m − 1), so that little more than (m − 1)^(m − 1)/m^m is enough.
+    """
+    until, best, before, m = time.process_time() + seconds, Fraction(1), Fraction(2), 2
+    if run.polynomial:
+        best = min(best, run.delta(run.polynomial, epsilon, seconds) or best)
+        log(f"a polynomial of degree {len(run.polynomial) - 1}: δ {float(best):.6g}")
+    while best > target * (1 + SLACK / 5):
+        power = [*[Fraction(0)] * m, Fraction((m - 1) ** (m - 1), m**m) * (1 + SLACK / 1000)]
+        found = run.delta(power, epsilon, until - time.process_time())
+        if found is None or found > before:
+            break
+        log(f"E f^{m}: δ {float(min(found, Fraction(1))):.6g}")
+        best, before, m = min(best, found), found, m + 1
+    return best
 
 
 def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> ProvenBounds:
@@ -112,7 +133,7 @@ def _by_lattices(
     below, before = None, 0.0
     while True:
         grid = LossGrid(max(1, round(h * (1 << SPACING))), digits, bits)
-        each, small = connected_laws(parts, grid, tilt, target / 100, claimed), target / 100
+        each, small = connected_laws(parts, grid, tilt, target / 100, claimed), target / 10_000
         chosen = choices.tilting(each, [count for _, count in parts], grid, target / 20_000, claimed)
         if chosen.digits < 0.75 * digits:
             each, grid = tilted_laws(parts, grid, each, chosen), grid._replace(digits=chosen.digits)

@@ -117,7 +117,7 @@ def test_one_gaussian_in_closed_form() -> None:
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
-    law, lost = draws.binomial(group, p, Fraction(1, 10**30))
+    law, lost = draws.drawn(group, p, Fraction(1, 10**30))
     part = laws.MixtureRound(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 
@@ -153,7 +153,7 @@ def test_randomized_response_is_an_enumeration(count: int) -> None:
 def test_laplace_noise() -> None:
     part = laws.LaplaceRound(Fraction(1, 2))
     assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
-    assert value_at(part, 0.6) == 0
+    assert value_at(part, 0.6) < 1e-50
     # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
     y = np.linspace(-40, 40, 4_000_001)
     left = 0.3 - (np.abs(y - 0.5) - np.abs(y))
@@ -234,7 +234,7 @@ def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     mixture = laws.MixtureRound({1: q}, shift(1.5))
     for side, k in itertools.product((0, 1), (0, 3, 5, 40)):
         exact = mixture.value(grid, k, side)
-        assert exact - 2**60 <= part.value(grid, k, side) <= exact + 2**160 // 5000
+        assert exact - 2**160 // 10**12 <= part.value(grid, k, side) <= exact + 2**160 // 5000
 
 
 def test_masses_that_are_larger_make_a_larger_profile() -> None:
@@ -244,12 +244,12 @@ def test_masses_that_are_larger_make_a_larger_profile() -> None:
     exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]
     assert [mass / 10**20 for mass in both.masses] == pytest.approx(exact, rel=1e-12)
     assert all(mass / 10**20 >= wanted - 1e-16 for mass, wanted in zip(both.masses, exact, strict=True))
-    # Little mass at both ends: 0.01 at the lower one is raised, and 1e-8 and 2·0.6999·1e-4 at the upper one count as infinite.
+    # Little mass at both ends counts as infinite: 0.01 at the lower one, and 1e-8 and 2·0.6999·1e-4 at the upper one.
     ends = lattice.Law(-2, [10**19, 2 * 10**19, 7 * 10**19 - 10**16, 10**16], 0)
     whole, cut = (lattice.product(grid, ends, ends, spare) for spare in (0, 2 * 10**18))
     at = up(Fraction(1, 5), 128)
     assert lattice.delta(grid, cut, at) >= lattice.delta(grid, whole, at)
-    assert cut.infinite == pytest.approx((1e-8 + 2 * 0.6999e-4) * 10**20, rel=1e-9)
+    assert cut.infinite == pytest.approx((0.01 + 1e-8 + 2 * 0.6999e-4) * 10**20, rel=1e-9)
     assert (cut.low, len(cut.masses)) == (whole.low + 1, len(whole.masses) - 3)
 
 
