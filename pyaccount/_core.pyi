@@ -485,6 +485,27 @@ class Sampled:
         """Random allocation of `taken` out of all rounds, fewer than there are, without a matrix; `unit` is 1/σ."""
 
     @staticmethod
+    def windows(
+        coefficients: Sequence[float], iterations: int, sampling_probability: float, records: int
+    ) -> Sampled:
+        """Poisson sampling of a group of records with the banded Toeplitz matrix of these coefficients (divided by σ)."""
+
+    @staticmethod
+    def group(
+        coefficients: Sequence[float],
+        iterations: int,
+        min_separation: int,
+        sampling_probability: float,
+        warm: bool,
+        records: int,
+    ) -> Sampled:
+        """b-min-sep sampling of a group of records, each on its own, with the matrix of these coefficients (divided by σ)."""
+
+    @staticmethod
+    def allocated(coefficients: Sequence[float], iterations: int, length: int, taken: int) -> Sampled:
+        """Random allocation of `taken` out of every `length` rounds, with the matrix of these coefficients (divided by σ)."""
+
+    @staticmethod
     def together(parts: Sequence[tuple[Sampled, int]]) -> Sampled:
         """Mechanisms that are sampled beside one another, each so many times, independently; one parameter for each."""
 

@@ -260,15 +260,14 @@ def _matrix_refusals(case: RunCase) -> list[Problem]:
 def _dependent_rounds(case: RunCase) -> list[Problem]:
     """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
     plan = sampler_plan(case)
-    if case.node.matrix.kind == "identity" or not plan.round_by_round:
+    if case.node.matrix.kind == "identity" or plan.covers_matrices:
         return []
     message = (
         f"with a matrix the rounds depend on one another, and no bound is implemented for {case.node.sampler.kind} "
-        f"sampling{plan.known_with_matrix}; use b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
-        "participations apart"
+        "sampling; use poisson, or b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's participations apart"
     )
-    path, allowed = case.node.at("sampler", "kind"), "b-min-sep, balls-in-bins, cyclic-poisson or none"
-    return [case.asked.problem("no-valid-bound", path, message, allowed=allowed), *plan.matrix_refusals()]
+    path, allowed = case.node.at("sampler", "kind"), "poisson, b-min-sep, balls-in-bins, cyclic-poisson or none"
+    return [case.asked.problem("no-valid-bound", path, message, allowed=allowed)]
 
 
 def _search_refusals(case: RunCase) -> list[Problem]:

@@ -5,14 +5,17 @@ With a separation of 1 and no matrix it is Poisson sampling. If users may share 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep, UserBMinSep
 from pyaccount.document.words import Assumed
+from pyaccount.plan.common import group_refusals
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson, shared_records
-from pyaccount.plan.samplers.renewal import START, Renewal
+from pyaccount.plan.samplers.renewal import START, STEP_COST, Renewal
 from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
+from pyaccount.plan.samplers.whole_run import PATTERNS
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
@@ -42,8 +45,46 @@ class BMinSepPlan(Renewal[BMinSep]):
         return super().theorem()
 
     def has_moments(self) -> bool:
-        """Whether moments are computed: only if columns do not overlap."""
-        return self.node.matrix.banded
+        """Whether moments are computed: only for single records, if columns do not overlap."""
+        return self.node.matrix.banded and self.group() == 1
+
+    def group(self) -> int:
+        """Return how many records are protected together; 1 while that is the blank."""
+        group = self.asked.privacy.group_size
+        return group if isinstance(group, int) else 1
+
+    def unit_refusals(self) -> list[Problem]:
+        """Refuse groups that no automaton is made for: of many records, or whose own columns overlap."""
+        group, b = self.asked.privacy.group_size, self.node.separation() or 1
+        if group == "solve" or (group > 1 and (not self.node.matrix.banded or ways(b, group) > MOST_WAYS)):
+            return group_refusals(self)
+        return []
+
+    def law(self) -> str:
+        """Return the law of one record, or of the sum of several."""
+        single = super().law()
+        return single if self.group() == 1 else f"{single}; x is the sum of {self.group()} such patterns"
+
+    def source(self) -> str:
+        """Return the paper that analyses the sampler; for groups, the proof for any law of patterns."""
+        return super().source() if self.group() == 1 else PATTERNS
+
+    def recursion(self, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
+        """Return the recipe of the core's mechanism; for groups, an automaton of the ages of all records."""
+        if self.group() == 1:
+            return super().recursion(coefficients, iterations)
+        b, p, warm = self.node.separation() or 1, self.node.sampling_probability(), self.start() == "warm"
+        return Recipe("Sampled.group", (tuple(coefficients), iterations, b, p, warm, self.group()))
+
+    def step_cost(self) -> float:
+        """Return the nanoseconds of a step: for groups, of each way from one state to the next."""
+        if self.group() == 1:
+            return super().step_cost()
+        return STEP_COST + poisson.WAY_COST * ways(self.node.separation() or 1, self.group())
+
+    def differentiable(self) -> Differentiable | None:
+        """Return the derivatives for single records, else None."""
+        return super().differentiable() if self.group() == 1 else None
 
     def truncation_refusals(self) -> list[Problem]:
         """Refuse matrices whose columns overlap, which the recursion for truncated batches does not cover."""
@@ -72,6 +113,20 @@ class BMinSepPlan(Renewal[BMinSep]):
     def largest_rate(self) -> float:
         """Return the largest rate of a round; with a cold start that is the rate of the first round."""
         return self.node.sampling_probability() if self.start() == "cold" else super().largest_rate()
+
+
+#: The largest number of ways from the states of a group to the next ones for which an automaton is made.
+MOST_WAYS = 1 << 15
+
+
+def ways(separation: int, records: int) -> int:
+    """Return how many ways lead out of all states of a group: one more than how many records are free.
+
+    The others have one of b − 1 ages each, in C(busy + b − 2, busy) combinations.
+    """
+    if separation == 1:
+        return records + 1
+    return sum((records - busy + 1) * math.comb(busy + separation - 2, busy) for busy in range(records + 1))
 
 
 def _independent(case: RunCase) -> bool:

@@ -100,8 +100,6 @@ class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
     #: Whether rounds may differ in their noise, and which keys may have another rate for each round: see `plan.scheduled`.
     scheduled_noise: ClassVar[bool] = False
     scheduled_rates: ClassVar[tuple[str, ...]] = ()
-    #: A result from the literature on its rounds under a matrix that is not implemented, as the continuation of a message.
-    known_with_matrix: ClassVar[str] = ""
     #: Whether certificates state the sampling probability: it is then the probability of a record to be in a round.
     states_probability: ClassVar[bool] = True
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
@@ -123,9 +121,10 @@ class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
         """Explain why no analysis covers truncated batches, if the reason is specific to this sampler."""
         return []
 
-    def matrix_refusals(self) -> list[Problem]:
-        """Refuse settings that no matrix allows, beyond the refusal of rounds that are analysed one by one."""
-        return []
+    @property
+    def covers_matrices(self) -> bool:
+        """Whether runs with a matrix are covered: not if rounds are analysed one by one, which then depend on one another."""
+        return not self.round_by_round
 
     def schedule_refusals(self) -> list[Problem]:
         """Refuse settings that no schedule allows, beyond those that every sampler refuses (`plan.scheduled`)."""

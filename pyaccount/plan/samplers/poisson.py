@@ -12,6 +12,7 @@ from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
     basic_assumptions,
+    group_refusals,
     number,
     rounds,
     rounds_text,
@@ -19,12 +20,17 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.base import InPlace, Worst
-from pyaccount.plan.samplers.renewal import Renewal
+from pyaccount.plan.samplers.base import InPlace, Worst, public_participation
+from pyaccount.plan.samplers.renewal import STEP_COST, Renewal
+from pyaccount.plan.samplers.whole_run import PATTERNS
 from pyaccount.plan.theorem import EVERY_ROUND, Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, TruncatedPoissonProfile
+from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount import _core
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import RunCase
@@ -152,6 +158,9 @@ def _kept(records: int, p: float, limit: int) -> float:
 
 #: The most by which a tail may have been rounded up, relatively and absolutely.
 TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
+#: The largest number of windows of the rounds that a column reaches for which the likelihood ratio is computed exactly, each
+#: with the next round; and the nanoseconds that a sample takes for each of them.
+MOST_WINDOWS, WAY_COST = 4096, 0.4
 #: What happens to records that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
@@ -216,20 +225,21 @@ class TruncatedPoisson(InPlace[Any]):
 
 
 class PoissonPlan(Renewal[Poisson]):
-    """Rounds that compose; if samples are requested, the whole run as a renewal process without a separation."""
+    """Rounds that compose; under a matrix, or if samples are requested, the whole run is sampled.
+
+    The records of a group, and the draws of a round, are independent coins: k records that may be drawn m times join a round
+    Bin(km, p) times.
+    """
 
     round_by_round: ClassVar[bool] = True
     independent_rounds: ClassVar[bool] = True
     scheduled_noise: ClassVar[bool] = True
     scheduled_rates: ClassVar[tuple[str, ...]] = ("sampling_probability", "expected_batch_size")
-    known_with_matrix: ClassVar[str] = (
-        " (conditional composition, arXiv:2310.15526, is one; with it the error is larger than without a matrix)"
-    )
     kept: ClassVar[str] = KEPT
 
     def theorem(self) -> Theorem:
-        """Return the analysis of single rounds, or that of the whole run if samples are requested."""
-        if self.asked.accounting.method == "monte-carlo":
+        """Return the analysis of single rounds; under a matrix, or if samples are requested, that of the whole run."""
+        if self.asked.accounting.method == "monte-carlo" or self.node.matrix.kind != "identity":
             return super().theorem()
         return (PoissonRounds if self.node.truncation() is None else TruncatedPoisson)(self.asked, self.node, self)
 
@@ -237,36 +247,74 @@ class PoissonPlan(Renewal[Poisson]):
         """Return no fields: none follows from the length of the run."""
         return {}
 
+    @property
+    def covers_matrices(self) -> bool:
+        """Whether a matrix is covered: it always is, by the pair on the whole run."""
+        return True
+
+    def records(self) -> int:
+        """Return how often the group may be drawn in a round."""
+        group = self.asked.privacy.group_size
+        return self.node.draws_per_iteration() * (group if isinstance(group, int) else 1)
+
+    def unit_refusals(self) -> list[Problem]:
+        """Refuse a group that is still unknown."""
+        return group_refusals(self) if self.asked.privacy.group_size == "solve" else []
+
+    def source(self) -> str:
+        """Return the source of the proof, which holds for every law of participations."""
+        return PATTERNS
+
+    def law(self) -> str:
+        """Return the law of x: a coin for each round, and for each record and draw."""
+        p, records = self.node.sampling_probability(), self.records()
+        return f"x_i = 1 with probability {p!r}" if records == 1 else f"x_i ~ Bin({records}, {p!r})"
+
+    def sampling(self) -> Assumed:
+        """Return how batches must be drawn."""
+        return DRAWN if self.node.draws_per_iteration() == 1 else _several(self.node, self.node.draws_per_iteration())[0]
+
+    def exact(self) -> bool:
+        """Whether columns do not overlap, or the participations of all rounds that a column reaches are few enough to count."""
+        bands = self.node.matrix.diagonals()
+        return bands is not None and (self.records() + 1) ** bands <= MOST_WINDOWS
+
+    def recursion(self, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
+        """Return the recipe of the core's mechanism: a recursion over who took part in the last rounds."""
+        p, records = self.node.sampling_probability(), self.records()
+        if len(coefficients) == 1 and records == 1:
+            return super().recursion(coefficients, iterations)
+        return Recipe("Sampled.windows", (tuple(coefficients), iterations, p, records))
+
+    def step_cost(self) -> float:
+        """Return the nanoseconds of a step: those of a coin, and of each way from one window to the next."""
+        bands = self.node.matrix.diagonals() or 1
+        if bands == 1 and self.records() == 1:
+            return super().step_cost()
+        return STEP_COST + WAY_COST * (self.records() + 1) ** bands
+
     def truncation_refusals(self) -> list[Problem]:
-        """Refuse truncation with several draws in a round, each of which may be truncated."""
+        """Refuse truncation with a matrix, and with several draws in a round, each of which may be truncated."""
+        path = self.node.at("sampler", "truncate_to")
+        if self.node.matrix.kind != "identity":
+            message = (
+                "with a matrix, truncated batches are analysed only if a record's participations are kept apart: use b-min-sep "
+                "or balls-in-bins, or leave truncate_to out"
+            )
+            return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
         if self.node.draws_per_iteration() == 1:
             return []
         message = (
             "truncation is analysed for one draw in a round: with several, a record may survive one of them and not another; "
             "leave truncate_to out, or draws_per_iteration"
         )
-        path = self.node.at("sampler", "truncate_to")
         return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
-
-    def matrix_refusals(self) -> list[Problem]:
-        """Refuse several draws in a round with a matrix."""
-        if self.node.draws_per_iteration() == 1:
-            return []
-        message = "several draws in a round are analysed only for independent noise: leave out the matrix or draws_per_iteration"
-        path = self.node.at("sampler", "draws_per_iteration")
-        return [self.asked.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
-
-    def own_refusals(self) -> list[Problem]:
-        """Refuse to sample several draws in a round: a renewal process has one participation in a round."""
-        if self.node.draws_per_iteration() == 1:
-            return []
-        message = "rounds with several draws are composed, not sampled"
-        path = ("accounting", "method")
-        return [self.asked.problem("no-valid-bound", path, message, allowed="auto or pld")]
 
     def worst(self) -> Worst:
         """Return that a record is in every draw of every round."""
         draws = self.node.draws_per_iteration()
+        if self.node.matrix.kind != "identity":
+            return public_participation(self, draws)
         words = EVERY_ROUND if draws == 1 else f"{EVERY_ROUND}, drawn {draws} times"
         return Worst(words, lambda: float(draws), rounds(self.node))
 

@@ -1,6 +1,10 @@
 """Participations as a renewal process: while available a record joins, then it sits out for a number of rounds.
 
 These are b-min-sep sampling of records and of users, and, with a separation of 1, Poisson sampling on the whole run.
+
+**Where columns overlap**, and for groups of records, the likelihood ratio is no recursion over single rounds: a pattern's
+‖Cx‖² has the inner products of columns that meet. An automaton whose state is who took part while columns reach computes it
+exactly if there are few states (`Renewal.recursion`); otherwise it is enclosed (`Renewal.enclosed`).
 """
 
 from __future__ import annotations
@@ -73,10 +77,14 @@ class Renewal(WholeRun[Sampler]):
             f"Every record joins independently, then sits out {b - 1} rounds; {self.start()} start.",
         )
 
+    def exact(self) -> bool:
+        """Whether the likelihood ratio is computed exactly: if columns do not overlap, or an automaton knows how they do."""
+        return self.node.matrix.banded
+
     def enclosure(self) -> str | None:
-        """Describe what is lost if columns overlap; None if they do not."""
+        """Describe what is lost if columns overlap and the likelihood ratio is enclosed; None if it is not."""
         b = self.node.separation() or 1
-        if self.node.matrix.banded or self.node.training.iterations == "solve" or self.node.training.iterations <= b:
+        if self.node.training.iterations == "solve" or self.node.training.iterations <= b or self.exact():
             return None
         gap = columns(self, b).core.gap
         if gap == 0.0:
@@ -91,12 +99,17 @@ class Renewal(WholeRun[Sampler]):
 
     def untruncated(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
         """Return the mechanism: a recursion over the rounds."""
-        if not self.node.matrix.banded:
+        if not self.exact():
             return self._overlapping(sigma, directions)
         built = strategy(self)
         recipe = self.recursion(scaled_coefficients(self, sigma), built.iterations)
-        cost = (STEP_COST + USER_COST * (self.records() - 1)) * built.iterations
-        return SampledMechanism(recipe, directions, built.iterations, cost, recipe.core.plain_parameter)
+        return SampledMechanism(
+            recipe, directions, built.iterations, self.step_cost() * built.iterations, recipe.core.plain_parameter
+        )
+
+    def step_cost(self) -> float:
+        """Return how many nanoseconds a sample takes for a step where the likelihood ratio is exact."""
+        return STEP_COST + USER_COST * (self.records() - 1)
 
     def recursion(self, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """Return the recipe of the core's mechanism for columns that do not overlap."""

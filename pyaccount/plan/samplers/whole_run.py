@@ -1,8 +1,20 @@
 """Samplers whose rounds are dependent, as under a matrix: a dominating pair on the whole run, analysed by sampling.
 
-One record takes part in a random pattern x of rounds. So the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
-σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio of a sample is a recursion of n steps
-(b-min-sep) or a sum over bins (balls in bins).
+A record, or a group of records, takes part in a random pattern x of rounds, counted with multiplicity. So the run is
+dominated by P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio
+of a sample is a recursion of n steps (b-min-sep) or a sum over bins (balls in bins).
+
+**Why it dominates**, for every C ≥ 0 that is lower triangular and every law w of x that depends neither on the outputs nor on
+what other records do. Gradients have norms of at most 1 and may depend on all outputs before. Given the others' batches and
+the outputs before row i, which both data sets share, row i of the outputs is N(m_i(x), σ²I) less what is known, m_i(x) = Σ_j
+C_ij x_j g_j (a sum over the records of a group, each with its own rounds and gradients), against N(0, σ²I). So the likelihood
+ratio is f = Σ_x w_x exp(Σ_i ⟨m_i(x), z_i⟩/σ² − |m_i(x)|²/2σ²), z_i ~ N(0, σ²I) under the second data set, and δ is E φ(f) for a
+convex φ. Let Φ_i(a) be E φ(Σ_x a_x E_x), E_x the factors of the rows after i if all gradients are 1 and numbers. From the last
+row backwards, E[φ(f) | rows up to i] ≤ Φ_i(a), a_x = w_x times the factors so far: the exponents of row i are Gaussian with
+covariances ⟨m_i(x), m_i(x′)⟩/σ² ≤ (Cx)_i(Cx′)_i/σ², since C ≥ 0, all second derivatives of Φ_i are at least 0 because φ is convex,
+and so Kahane's inequality (1986, "Une inégalité du type de Slepian et Gordon sur les processus gaussiens") says that larger
+covariances make E Φ_i(a_x e^{G_x − Var G_x/2}) larger. Gradients of 1 attain it. Under replacement φ is a function of f and of the
+other mixture's f⁻ whose mixed derivatives are at most 0, and ⟨m_i(x), m⁻_i(x′)⟩ ≥ −(Cx)_i(Cx′)_i: gradients 1 and −1 attain it.
 """
 
 from __future__ import annotations
@@ -42,6 +54,11 @@ COUNT_COST = 16.0
 ENCLOSED = (
     "the pair's data sets: the record contributes 1, or what it is changed to, and nobody else contributes. All rounds, sampled; "
     "the likelihood ratio is the end of its enclosure that makes losses smaller."
+)
+#: Who proved that the mixture over patterns dominates, for any law of patterns: see the head of this module.
+PATTERNS = (
+    "Kahane's inequality (1986) for mixtures over patterns, row by row: proof in pyaccount.plan.samplers.whole_run; attained by "
+    "gradients 1"
 )
 #: The assumption for a phase that is run several times.
 RUNS = Assumed(

@@ -9,6 +9,7 @@ use pyaccount_core::montecarlo::claims::linear::{added_bounds, AddedBounds};
 use pyaccount_core::montecarlo::gradients::estimates::GradientJob;
 use pyaccount_core::montecarlo::gradients::gradient::simulate_gradient;
 use pyaccount_core::montecarlo::kernels::allocation::AllocationKernel;
+use pyaccount_core::montecarlo::kernels::automaton::{AutomatonKernel, Emitted};
 use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::kernels::overlapping::OverlappingKernel;
@@ -131,6 +132,10 @@ fn single_records(mechanism: &Mechanism) -> Option<Arc<RenewalKernel>> {
     of_rounds(mechanism).filter(|kernel| !kernel.law().phased)
 }
 
+fn emitted(law: Emitted, coefficients: Vec<f64>, iterations: usize) -> PyResult<Sampled> {
+    AutomatonKernel::new(law, coefficients, iterations).map(|kernel| vec![(kernel.into(), 1)].into()).map_err(raise)
+}
+
 fn table((epsilon, weight_bound, bets): Bets) -> BetTable {
     BetTable { epsilon, weight_bound, bets }
 }
@@ -208,6 +213,33 @@ impl Sampled {
     #[staticmethod]
     fn allocation(rounds: usize, taken: usize, unit: f64) -> PyResult<Self> {
         AllocationKernel::new(rounds, taken, unit).map(|kernel| vec![(kernel.into(), 1)].into()).map_err(raise)
+    }
+
+    /// Poisson sampling of a group of records under a matrix.
+    #[staticmethod]
+    fn windows(coefficients: Vec<f64>, iterations: usize, sampling_probability: f64, records: usize) -> PyResult<Self> {
+        let law = Emitted::Poisson { records, probability: sampling_probability };
+        emitted(law, coefficients, iterations)
+    }
+
+    /// A group of records under b-min-sep sampling.
+    #[staticmethod]
+    fn group(
+        coefficients: Vec<f64>,
+        iterations: usize,
+        min_separation: usize,
+        sampling_probability: f64,
+        warm: bool,
+        records: usize,
+    ) -> PyResult<Self> {
+        let probability = sampling_probability;
+        emitted(Emitted::Spaced { records, probability, separation: min_separation, warm }, coefficients, iterations)
+    }
+
+    /// Allocations under a matrix.
+    #[staticmethod]
+    fn allocated(coefficients: Vec<f64>, iterations: usize, length: usize, taken: usize) -> PyResult<Self> {
+        emitted(Emitted::Allocation { length, taken }, coefficients, iterations)
     }
 
     #[staticmethod]

@@ -37,7 +37,7 @@ pub fn square_error(rounds: usize) -> f64 {
 ///
 /// The error: each logarithm may have an error of 4u of its size, the power of 4u, 1 − power as much and a rounding
 /// more, and the sum adds three roundings.
-fn blend(power: f64, own: f64, other: f64) -> Approximation {
+pub(crate) fn blend(power: f64, own: f64, other: f64) -> Approximation {
     if own == f64::NEG_INFINITY {
         return Approximation { value: own, error: 0.0 };
     }

@@ -285,6 +285,18 @@ impl Chain {
         }
     }
 
+    /// Returns how many records of each group of replicas take part in a term of a state, given by its place: (the
+    /// group's state, the number of records).
+    pub(super) fn joining(&self, number: usize, mut way: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        // The first group varies slowest.
+        self.chosen.get(number).iter().rev().map(move |&group| {
+            let group = &self.groups[group as usize];
+            let own = way % group.ways.len();
+            way /= group.ways.len();
+            (group.state, group.ways[own].joined)
+        })
+    }
+
     /// Returns the first of these terms, in which nobody takes part.
     #[inline]
     pub(super) fn nobody(&self, number: usize, factors: &Factors) -> f64 {

@@ -297,12 +297,12 @@ impl AutomatonTuples {
             tuple.log_factor += libm::log(total / before);
         }
         let mut sum = 0.0;
-        for (&to, &(term, joined)) in each() {
+        for (way, (&to, &(term, joined))) in each().enumerate() {
             let value = self.value(i + 1, to as usize);
             sum += term * value;
             if sum >= uniform * total {
                 if joined > 0 && i < chain.automaton.overlaps.bands() {
-                    tuple.log_factor -= self.missing(i, &tuple.kinds, joined);
+                    tuple.log_factor -= self.missing(i, (tuple.number, &tuple.kinds), (way, joined));
                 }
                 tuple.number = to as usize;
                 return Some(joined);
@@ -312,18 +312,18 @@ impl AutomatonTuples {
     }
 
     /// Returns ln of the factor that columns from before the run added to a term: participations i or more steps ago
-    /// were before it. If there are such, a record's own columns do not overlap, so a record that takes part now has
-    /// none. The rounding of the result is less than the amount by which the term's factors were raised, one for each
-    /// of these columns and each record that takes part.
-    fn missing(&self, i: usize, kinds: &[usize], joined: usize) -> f64 {
-        let automaton = &self.chain.automaton;
-        let rows = automaton.rows(i);
-        let field = |kind: &usize| -> f64 {
-            let before = automaton.recent[*kind].iter().filter(|(lag, _)| *lag >= i);
-            before.map(|&(lag, count)| real(count) * automaton.overlaps.product(rows, lag)).sum()
+    /// were before it. A term has the pairs of different replicas alone, so what a replica that takes part now has with
+    /// itself is taken off. The rounding of the result is less than the amount by which the term's factors were raised,
+    /// one for each of these columns and each record that takes part.
+    fn missing(&self, i: usize, (number, kinds): (usize, &[usize]), (way, joined): (usize, usize)) -> f64 {
+        let (chain, rows) = (&self.chain, self.chain.automaton.rows(i));
+        let field = |kind: usize| -> f64 {
+            let before = chain.automaton.recent[kind].iter().filter(|(lag, _)| *lag >= i);
+            before.map(|&(lag, count)| real(count) * chain.automaton.overlaps.product(rows, lag)).sum()
         };
-        let joined = real(joined);
-        joined * kinds.iter().map(field).sum::<f64>()
+        let all = real(joined) * kinds.iter().map(|&kind| field(kind)).sum::<f64>();
+        let own: f64 = chain.joining(number, way).map(|(state, joined)| real(joined) * field(state)).sum();
+        all - own
     }
 }
 
@@ -431,20 +431,11 @@ mod tests {
     use crate::participation::renewal::Renewal;
     use crate::replicas::automaton::Automaton;
     use crate::replicas::enumeration::{
-        agree, enumerated, inner, mean_with_error, uniforms, waits_and_patterns, Patterns,
+        after_one_another, agree, allocations, enumerated, group, independent, inner, mean_with_error, spaced,
+        uniforms, waits_and_patterns, Patterns,
     };
     use crate::replicas::stepwise::{Bounds, Stepwise};
     use crate::run::Run;
-    use crate::special::real;
-
-    fn allocations(steps: usize, taken: usize) -> Patterns {
-        let all: Vec<Vec<usize>> = (0..1_usize << steps)
-            .map(|mask| (0..steps).map(|i| (mask >> i) & 1).collect::<Vec<_>>())
-            .filter(|pattern| pattern.iter().sum::<usize>() == taken)
-            .collect();
-        let weight = 1.0 / real(all.len());
-        all.into_iter().map(|pattern| (pattern, weight)).collect()
-    }
 
     fn users(law: &Renewal) -> Patterns {
         let (n, b) = (law.iterations(), law.min_separation);
@@ -509,7 +500,7 @@ mod tests {
         for (steps, taken, square, order) in
             [(4, 2, 1.2, 2), (5, 1, 2.0, 3), (5, 3, 0.7, 3), (3, 3, 0.5, 2), (6, 2, 0.4, 4), (4, 1, 3.0, 4)]
         {
-            let automaton = Automaton::of_allocation(steps, taken, square).expect("valid");
+            let automaton = Automaton::of_allocation(steps, (steps, taken), &[f64::sqrt(square)]).expect("valid");
             check(&automaton, &allocations(steps, taken), &[square.sqrt()], order, true);
         }
     }
@@ -529,6 +520,47 @@ mod tests {
             for coefficients in columns.iter().filter(|c| c.len() <= b) {
                 let automaton = Automaton::of_renewal(&law, coefficients).expect("valid");
                 check(&automaton, &users(&law), coefficients, order, !warm);
+            }
+        }
+    }
+
+    #[test]
+    fn allocations_under_a_matrix_are_those_of_all_tuples() {
+        let columns: [&[f64]; 3] = [&[0.5, 0.4], &[0.5, 0.0, 0.4], &[0.6, 0.3, 0.2]];
+        for (coefficients, (steps, taken, order)) in columns.iter().zip([(5, 2, 2), (5, 3, 2), (4, 2, 3)]) {
+            let automaton = Automaton::of_allocation(steps, (steps, taken), coefficients).expect("valid");
+            check(&automaton, &allocations(steps, taken), coefficients, order, true);
+        }
+        // Two allocations of one run, whose columns meet.
+        for (coefficients, (length, taken, order)) in columns.iter().zip([(3, 1, 2), (2, 1, 3), (3, 2, 2)]) {
+            let automaton = Automaton::of_allocation(2 * length, (length, taken), coefficients).expect("valid");
+            let one = allocations(length, taken);
+            check(&automaton, &after_one_another(&one), coefficients, order, true);
+        }
+    }
+
+    #[test]
+    fn poisson_samples_under_a_matrix_are_those_of_all_tuples() {
+        let columns: [&[f64]; 3] = [&[0.6], &[0.5, 0.4], &[0.4, 0.3, 0.2]];
+        for coefficients in columns {
+            for (p, n, records, order) in [(0.3, 4, 1, 3), (0.1, 5, 1, 2), (0.2, 3, 2, 2)] {
+                let automaton = Automaton::of_poisson(n, records, p, coefficients).expect("valid");
+                check(&automaton, &group(&independent(p, n), records), coefficients, order, true);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_of_spaced_records_are_those_of_all_tuples() {
+        let columns: [&[f64]; 3] = [&[0.6], &[0.5, 0.4], &[0.4, 0.3, 0.2]];
+        for coefficients in columns {
+            for (b, n, warm, p, records, order) in
+                [(3, 4, false, 0.2, 2, 2), (3, 4, true, 0.3, 2, 2), (3, 5, true, 0.3, 1, 3), (3, 4, true, 0.2, 3, 2)]
+            {
+                let automaton = Automaton::of_group((n, b, warm), records, p, coefficients).expect("valid");
+                let all: f64 = automaton.start.iter().sum();
+                assert!((all - 1.0).abs() < 1e-12, "{all}");
+                check(&automaton, &group(&spaced(b, p, warm, n), records), coefficients, order, !warm);
             }
         }
     }
@@ -555,7 +587,7 @@ mod tests {
             assert!(AutomatonTuples::new(automaton, order, 1 << 25, &Run::default()).is_err());
         }
         // There are as many ways as there are multisets of three of five moves.
-        let automaton = Automaton::of_allocation(9, 2, 1.0).expect("valid");
+        let automaton = Automaton::of_allocation(9, (9, 2), &[1.0]).expect("valid");
         let tuples = AutomatonTuples::new(automaton.clone(), 3, 1 << 25, &Run::default()).expect("valid");
         assert_eq!(super::fitting(&automaton, 3), Some((10, tuples.chain.following.all.len())));
         assert_eq!(tuples.chain.longest, 6);

@@ -29,6 +29,8 @@ pub enum Participations<'a> {
         /// ‖c‖².
         square: f64,
     },
+    /// Those of an automaton.
+    Automaton(&'a Automaton),
     /// Balls in as many bins as rows, with these inner products of their modes; `error` bounds their error as a
     /// fraction of the largest.
     Bins {
@@ -102,6 +104,7 @@ impl Participations<'_> {
             }
             Self::Renewal(law, _) => 8.0 * real(law.iterations()),
             Self::Allocation { rounds, taken, .. } => 8.0 * real(*rounds) + 4.0 * real(taken * order) * ways,
+            Self::Automaton(automaton) => real(automaton.steps) * (8.0 + 4.0 * real(order)),
             Self::Bins { .. } => 300.0 + real(placed::BLOCK) * (8.0 + real(order * order)),
         }
     }
@@ -110,7 +113,10 @@ impl Participations<'_> {
     fn automaton(&self) -> Result<Option<Automaton>> {
         match *self {
             Self::Renewal(law, coefficients) if !law.phased => Automaton::of_renewal(law, coefficients).map(Some),
-            Self::Allocation { rounds, taken, square } => Automaton::of_allocation(rounds, taken, square).map(Some),
+            Self::Allocation { rounds, taken, square } => {
+                Automaton::of_allocation(rounds, (rounds, taken), &[square.sqrt().next_up()]).map(Some)
+            }
+            Self::Automaton(automaton) => Ok(Some(automaton.clone())),
             Self::Renewal(..) | Self::Bins { .. } => Ok(None),
         }
     }
@@ -179,8 +185,8 @@ impl Drawn {
                 Placed::new(gram, error, order, run).map(Self::Placed)
             }
             Participations::Renewal(law, coefficients) => Phases::new(law, coefficients, order, run).map(Self::Phases),
-            // It is an automaton.
-            Participations::Allocation { .. } => Err(ONE_OR_OTHER),
+            // They are automata.
+            Participations::Allocation { .. } | Participations::Automaton(_) => Err(ONE_OR_OTHER),
         }
     }
 

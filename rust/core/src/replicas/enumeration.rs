@@ -115,6 +115,66 @@ pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
     patterns
 }
 
+/// Returns every pattern of one record under Poisson sampling with its probability.
+pub(crate) fn independent(p: f64, n: usize) -> Patterns {
+    let chance = |taken: usize| if taken == 1 { p } else { 1.0 - p };
+    let pattern = |mask: usize| (0..n).map(|i| mask >> i & 1).collect::<Vec<_>>();
+    let weighted = |pattern: Vec<usize>| {
+        let weight = pattern.iter().map(|&taken| chance(taken)).product();
+        (pattern, weight)
+    };
+    (0..1_usize << n).map(pattern).map(weighted).collect()
+}
+
+/// Returns every choice of k of n steps with its probability.
+pub(crate) fn allocations(steps: usize, taken: usize) -> Patterns {
+    let all: Vec<Vec<usize>> = (0..1_usize << steps)
+        .map(|mask| (0..steps).map(|i| (mask >> i) & 1).collect::<Vec<_>>())
+        .filter(|pattern| pattern.iter().sum::<usize>() == taken)
+        .collect();
+    let weight = 1.0 / real(all.len());
+    all.into_iter().map(|pattern| (pattern, weight)).collect()
+}
+
+/// Returns the patterns of two independent runs, one after the other.
+pub(crate) fn after_one_another(single: &Patterns) -> Patterns {
+    let behind = |(one, weight): &(Vec<usize>, f64)| {
+        let (one, weight) = (one.clone(), *weight);
+        single
+            .iter()
+            .map(move |(other, more)| ([one.clone(), other.clone()].concat(), weight * more))
+            .collect::<Vec<_>>()
+    };
+    single.iter().flat_map(behind).collect()
+}
+
+/// Returns every pattern of one record under b-min-sep sampling, as counts.
+pub(crate) fn spaced(b: usize, p: f64, warm: bool, n: usize) -> Patterns {
+    let counts = |taken: Vec<usize>| (0..n).map(|i| usize::from(taken.contains(&i))).collect::<Vec<_>>();
+    together(patterns(b, p, warm, n).into_iter().map(|(taken, weight)| (counts(taken), weight)))
+}
+
+/// Returns the sums of the patterns of several independent records.
+pub(crate) fn group(single: &Patterns, records: usize) -> Patterns {
+    let mut all = single.clone();
+    for _ in 1..records {
+        all = together(all.iter().flat_map(|(one, weight)| {
+            single.iter().map(move |(other, more)| {
+                (one.iter().zip(other).map(|(x, y)| x + y).collect::<Vec<_>>(), weight * more)
+            })
+        }));
+    }
+    all
+}
+
+fn together(patterns: impl Iterator<Item = (Vec<usize>, f64)>) -> Patterns {
+    let mut sums = std::collections::BTreeMap::new();
+    for (pattern, weight) in patterns {
+        *sums.entry(pattern).or_insert(0.0) += weight;
+    }
+    sums.into_iter().collect()
+}
+
 pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64 {
     let mean = |pattern: &[usize]| {
         let mut sum = vec![0.0; pattern.len()];

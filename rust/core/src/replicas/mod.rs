@@ -29,7 +29,7 @@
 //! multiplied, so their ln Z_m add up.
 
 pub mod aged;
-mod automaton;
+pub mod automaton;
 mod automaton_chain;
 pub mod automaton_tuples;
 pub mod block_tuples;

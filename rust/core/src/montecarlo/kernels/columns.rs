@@ -306,7 +306,7 @@ fn mark(patterns: &[Vec<(usize, f64)>], mut at: impl FnMut(usize, usize, f64)) {
 
 /// Computes all n outputs, block by block; `rows` holds whole blocks and a tail of zeros.
 #[inline(always)]
-fn correlate_all<V: Vector>(
+pub(super) fn correlate_all<V: Vector>(
     correlator: &Correlator,
     n: usize,
     rows: &[Lanes],
