@@ -485,9 +485,7 @@ class Sampled:
         """Random allocation of `taken` out of all rounds, fewer than there are, without a matrix; `unit` is 1/σ."""
 
     @staticmethod
-    def windows(
-        coefficients: Sequence[float], iterations: int, sampling_probability: float, records: int
-    ) -> Sampled:
+    def windows(coefficients: Sequence[float], iterations: int, sampling_probability: float, records: int) -> Sampled:
         """Poisson sampling of a group of records with the banded Toeplitz matrix of these coefficients (divided by σ)."""
 
     @staticmethod

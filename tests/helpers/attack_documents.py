@@ -100,6 +100,29 @@ def poisson(rng: Random, folder: Path, n: int) -> Mapping:
     return body(rng, n, {"kind": "poisson"}, {"kind": "identity"}, rate(rng))
 
 
+def poisson_under_matrix(rng: Random, folder: Path, n: int) -> Mapping:
+    """Return Poisson sampling with a matrix that is not the identity, of any number of bands."""
+    kind = str(rng.choice(["banded-square-root", "toeplitz", "dense", "blt"]))
+    return body(rng, n, {"kind": "poisson"}, matrix(rng, kind, n, n, folder), rate(rng))
+
+
+def grouped(rng: Random, folder: Path, n: int) -> Mapping:
+    """Return a body with b-min-sep sampling, to be asked about a group."""
+    made = separated(rng, folder, BANDED, min(n, 3))
+    if made["sampler"]["min_separation"] == 1:
+        made["sampler"]["min_separation"] = 2
+    return made
+
+
+def allocation_under_matrix(rng: Random, folder: Path, n: int) -> Mapping:
+    """Return one random allocation, or two of them, with a banded matrix."""
+    rounds, blocks = (int(rng.integers(2, 5)), 1) if rng.random() < 0.5 else (2, 2)
+    taken = int(rng.integers(1, rounds))
+    sampler = {"kind": "random-allocation", "iterations_per_allocation": rounds, "participations": taken}
+    kind = str(rng.choice(["banded-square-root", "toeplitz"]))
+    return body(rng, blocks * rounds, sampler, matrix(rng, kind, rounds, rounds, folder), None)
+
+
 def truncated(rng: Random, folder: Path, n: int, *, bins: bool) -> Mapping:
     """Return a body with truncated batches and few records, so that all their counts can be enumerated."""
     made = in_bins(rng, folder, n) if bins else separated(rng, folder, BANDED, n)
@@ -141,6 +164,10 @@ KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
     "cyclic-poisson": phases,
     "random-allocation": allocation,
     "poisson": poisson,
+    "poisson, matrix": poisson_under_matrix,
+    "poisson, group": poisson_under_matrix,
+    "b-min-sep, group": grouped,
+    "random-allocation, matrix": allocation_under_matrix,
     "truncated b-min-sep": lambda rng, folder, n: truncated(rng, folder, 2, bins=False),
     "truncated bins": lambda rng, folder, n: truncated(rng, folder, min(n, 3), bins=True),
     "beside composed": lambda rng, folder, n: several(
@@ -167,6 +194,8 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     if rng.random() < 0.3:
         accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]
     document: Mapping = {"pyaccount": 1, "name": f"{kind}, {seed}", "privacy": {"adjacency": adjacency}, **made}
+    if kind.endswith("group"):
+        document["privacy"]["group_size"] = 2
     # These choices have a generator of their own, so that everything else is drawn as without them.
     wide = np.random.default_rng([seed, 23, *kind.encode()])
     if wide.random() < WIDE:

@@ -73,7 +73,7 @@ class Truth:
             stated = body["noise"]["multiplier"]
             noise = sigma if stated == "solve" else stated
             matrix = self._matrix(body)
-            square += max(float(np.sum((matrix @ np.array(x)) ** 2)) for x in law_of(body)) / noise**2
+            square += max(float(np.sum((matrix @ np.array(x)) ** 2)) for x in self._law(body)) / noise**2
         return float(gaussian_delta(mp.mpf(2.0) * mp.sqrt(square), mp.mpf(epsilon)))
 
     def largest(self, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
@@ -85,9 +85,11 @@ class Truth:
         equal. The package has two if columns are longer than the separation (docs/sampling.md).
         """
         body = self.document
-        if "min_separation" not in body.get("sampler", {}) or "truncate_to" in body["sampler"]:
+        sampler = body.get("sampler", {})
+        long = sampler.get("kind") == "poisson" and body["matrix"]["kind"] in ("dense", "blt", "banded-inverse")
+        if not (long or "min_separation" in sampler) or "truncate_to" in sampler:
             return None
-        law, matrix, b = law_of(body), self._matrix(body), body["sampler"]["min_separation"]
+        law, matrix, b = self._law(body), self._matrix(body), body["sampler"].get("min_separation", 1)
         charges = crossings(matrix, b)
         if not charges.any():
             return None
@@ -129,11 +131,19 @@ class Truth:
         return found
 
     def _of_body(self, body: dict[str, Any], sigma: float, adjacency: str, *, zeros: bool) -> list[Case]:
-        law, matrix = law_of(body), self._matrix(body)
+        law, matrix = self._law(body), self._matrix(body)
         if "truncate_to" in body["sampler"]:
             return truncated_cases(body, law, matrix / sigma, zeros=zeros)
         p = Mixture.of(law, matrix, 1.0 / sigma)
         return [(1.0, p, p.mirrored if adjacency == "replace-one" else nothing(len(matrix)))]
+
+    def _law(self, body: dict[str, Any]) -> Law:
+        """Return the distribution of the participations of all records of the group together, each drawn on its own."""
+        single = law_of(body)
+        together = single
+        for _ in range(1, self.document["privacy"].get("group_size", 1)):
+            together = beside(together, single)
+        return together
 
     def _matrix(self, body: dict[str, Any]) -> Array:
         given, n = body.get("matrix", {"kind": "identity"}), body["training"]["iterations"]
@@ -210,6 +220,15 @@ def column(given: dict[str, Any], n: int) -> Array:
     raise ValueError(kind)
 
 
+def beside(one: Law, other: Law) -> Law:
+    """Return the law of the sum of two independent patterns."""
+    found: Law = {}
+    for (x, first), (y, second) in product(one.items(), other.items()):
+        key = tuple(a + b for a, b in zip(x, y, strict=True))
+        found[key] = found.get(key, 0.0) + first * second
+    return found
+
+
 def law_of(body: dict[str, Any]) -> Law:
     """Return the distribution of one record's or user's participations."""
     sampler, n, p = body["sampler"], body["training"]["iterations"], body["training"].get("sampling_probability", 0.0)
@@ -223,7 +242,11 @@ def law_of(body: dict[str, Any]) -> Law:
     if kind == "balls-in-bins":
         return bin_law(n, sampler["bins"])
     if kind == "random-allocation":
-        return allocation_law(sampler["iterations_per_allocation"], sampler["participations"])
+        one = allocation_law(sampler["iterations_per_allocation"], sampler["participations"])
+        found: Law = {(): 1.0}
+        for _ in range(n // sampler["iterations_per_allocation"]):
+            found = {(*x, *y): a * b for (x, a), (y, b) in product(found.items(), one.items())}
+        return found
     assert kind == "cyclic-poisson"
     return phase_law(n, sampler["partitions"], p)
 

@@ -272,7 +272,9 @@ class PoissonPlan(Renewal[Poisson]):
 
     def sampling(self) -> Assumed:
         """Return how batches must be drawn."""
-        return DRAWN if self.node.draws_per_iteration() == 1 else _several(self.node, self.node.draws_per_iteration())[0]
+        return (
+            DRAWN if self.node.draws_per_iteration() == 1 else _several(self.node, self.node.draws_per_iteration())[0]
+        )
 
     def exact(self) -> bool:
         """Whether columns do not overlap, or the participations of all rounds that a column reaches are few enough to count."""

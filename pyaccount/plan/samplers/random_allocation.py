@@ -9,6 +9,10 @@ nothing about those of the other; what is compared are two mixtures, over the ro
 Lemma D.1 of Dong & Ganesh 2026 (arXiv:2602.09338) allows any two laws and rows that are chosen adaptively: the mixture of
 N(x, σ²I) against that of N(−x, σ²I) dominates, in both directions, and gradients +1 and −1 attain it. Its likelihood ratio is
 no sum of independent numbers, so it is sampled. If a record is in every round (k = t), a round is N(1, σ²) against N(−1, σ²).
+
+**With a matrix** allocations depend on one another where columns reach from one into the next, and the pair of the whole run is
+sampled: its proof is in `pyaccount.plan.samplers.whole_run`. An automaton that knows how many rounds are left to take, and who
+took part while columns reach, computes the likelihood ratio.
 """
 
 from __future__ import annotations
@@ -28,13 +32,18 @@ from pyaccount.plan.common import (
     group_refusals,
     moves,
     number,
+    rounds_text,
     value_or_symbol,
 )
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
+from pyaccount.plan.matrices import matrix_plan
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
-from pyaccount.plan.samplers.base import InPlace, SamplerPlan, Worst
+from pyaccount.plan.samplers.base import InPlace, SamplerPlan, Worst, moved
+from pyaccount.plan.samplers.poisson import WAY_COST
+from pyaccount.plan.samplers.renewal import scaled_coefficients
+from pyaccount.plan.samplers.whole_run import PATTERNS
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile
 from pyaccount.profiles.base import Recipe
@@ -63,6 +72,8 @@ SAMPLES = (
 )
 #: Nanoseconds that a sample takes on one core for each round, and for each participation in each round.
 ROUND_COST, TAKEN_COST = 12.0, 0.4
+#: The largest number of ways from one pattern to the next, over all rounds of a run with a matrix.
+MOST_WAYS = 1 << 23
 #: With less noise a document is not sampled unless it asks for samples: the rounding of sampled losses may be too large then.
 LEAST_NOISE = 0.2
 LOWER_END = (
@@ -72,10 +83,10 @@ LOWER_END = (
 )
 
 
-def _assumptions(privacy: Privacy, sampler: RandomAllocation) -> tuple[Assumed, ...]:
+def _assumptions(privacy: Privacy, run: TrainingNode, sampler: RandomAllocation) -> tuple[Assumed, ...]:
     t, k = sampler.iterations_per_allocation, sampler.participations
     return (
-        *basic_assumptions(privacy),
+        *basic_assumptions(privacy, run),
         Assumed(
             f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
             "random, independently of the other records and of other allocations; batches have no fixed size.",
@@ -103,7 +114,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
 
     def theorem(self) -> Theorem:
         """Return the composition, for any k; or the sampled pair if samples are requested, or needed."""
-        if self.asked.accounting.method == "monte-carlo" or self.mirrored() or self._too_wide():
+        if self.with_matrix() or self.asked.accounting.method == "monte-carlo" or self.mirrored() or self._too_wide():
             return SampledAllocations(self.asked, self.node, self)
         return self
 
@@ -119,6 +130,15 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             and (blank is None or blank[-1] in ("multiplier", "epsilon", "delta"))
             and self.asked.privacy.risk is None
         )
+
+    @property
+    def covers_matrices(self) -> bool:
+        """Whether a matrix is covered: a banded one is, and `refusals` says of which size."""
+        return self.node.matrix.banded
+
+    def with_matrix(self) -> bool:
+        """Whether the noise of the rounds is correlated."""
+        return self.node.matrix.kind != "identity"
 
     def mirrored(self) -> bool:
         """Whether a record is replaced, and its rounds are secret."""
@@ -146,7 +166,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             rounds=_composed(self.node, t, k),
             tight=exact,
             remark=None if exact else f"{GIVEN_UP} {SAMPLES}",
-            assumed=_assumptions(self.asked.privacy, self.sampler),
+            assumed=_assumptions(self.asked.privacy, self.node, self.sampler),
             lower_end=None if exact else LOWER_END,
         )
 
@@ -179,6 +199,8 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
         """Refuse what these pairs do not cover."""
         problems = group_refusals(self)
         batch = self.node.at("training", "expected_batch_size")
+        if self.with_matrix():
+            problems += self._matrix_refusals()
         if self.asked.blank == batch:
             message = (
                 "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
@@ -187,9 +209,30 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             problems.append(self.asked.problem("no-valid-bound", batch, message, allowed=allowed))
         return problems
 
+    def _matrix_refusals(self) -> list[Problem]:
+        """Refuse matrices under which the participations that a column reaches are too many to count, or not random at all."""
+        t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        bands, n = self.node.matrix.diagonals() or 1, self.node.training.iterations
+        path = self.node.at("matrix", "kind")
+        if k == t:
+            message = f"a record takes part in all of every {t} rounds, so nothing is sampled: use kind: none"
+            return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
+        rounds = t if n == "solve" else n
+        if (k + 1) * 2**bands * rounds <= MOST_WAYS:
+            return []
+        message = (
+            f"with {bands} bands and {k} participations of a record the rounds that a column reaches have too many patterns: "
+            f"(k + 1)·2^bands times {rounds} rounds may be {MOST_WAYS:_} at most; use fewer bands, or balls-in-bins"
+        )
+        return [self.asked.problem("no-valid-bound", path, message, allowed="fewer bands, or balls-in-bins")]
+
     def worst(self) -> Worst:
         """Return the case in which the rounds of a record are known."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        if self.with_matrix():
+            taken = number(self.node.training.iterations) // t * k
+            words = f"the rounds known: {taken} of them for each record, as close as can be"
+            return Worst(words, lambda: moved(self, 1, taken), self.node.count)
         taken = self.node.count * number(self.node.training.iterations) // t * k
         words = f"the rounds known: each record in {k} of every {t} rounds"
         return Worst(words, lambda: 1.0, taken)
@@ -210,6 +253,19 @@ class SampledAllocations(InPlace[RandomAllocation]):
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
         sigma = value_or_symbol(self.node.noise.multiplier, "σ")
         mirrored = self.inner.mirrored()
+        if self.inner.with_matrix():
+            other = f"Σ_x w_x N(−Cx, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
+            return Reduction(
+                path=self.node.path,
+                subject=f"random allocation of {k} of {t} rounds, {matrix_plan(self.inner).text()}",
+                theorem="dominating pair on the whole run: mixtures over participation patterns",
+                source=PATTERNS,
+                pair=f"Σ_x w_x N(Cx, {sigma}²I) against {other}; x = {k} of every {t} rounds, all choices equally likely",
+                rounds=rounds_text(self.node),
+                tight=True,
+                remark=None,
+                assumed=_assumptions(self.asked.privacy, self.node, self.sampler),
+            )
         other = f"Σ_x w_x N(−x, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
         return Reduction(
             path=self.node.path,
@@ -220,12 +276,14 @@ class SampledAllocations(InPlace[RandomAllocation]):
             rounds=_composed(self.node, t, 1),
             tight=True,
             remark=None,
-            assumed=_assumptions(self.asked.privacy, self.sampler),
+            assumed=_assumptions(self.asked.privacy, self.node, self.sampler),
         )
 
     def mechanism(self) -> SampledMechanism:
         """Return the mechanism to sample: all allocations of a run, with the rounds that bound it without samples."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
+        if self.inner.with_matrix():
+            return self._with_matrix(t, k)
         # 1/σ is rounded up, which means less noise: the mechanism is then no more private.
         unit = math.nextafter(1.0 / number(self.node.noise.multiplier), math.inf)
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
@@ -237,16 +295,26 @@ class SampledAllocations(InPlace[RandomAllocation]):
         blocks = self.inner.on(replace(self.node, count=1)).bounds()
         return replace(run, composed={side: blocks[side].upper for side in directions})
 
+    def _with_matrix(self, t: int, k: int) -> SampledMechanism:
+        """Return the mechanism of a whole run with a matrix."""
+        n, directions = number(self.node.training.iterations), sampled_directions(self.asked.privacy.adjacency)
+        coefficients = tuple(scaled_coefficients(self.inner, number(self.node.noise.multiplier)))
+        recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocated", (coefficients, n, t, k))
+        cost = (ROUND_COST + WAY_COST * (k + 1) * 2 ** len(coefficients)) * n
+        return SampledMechanism(recipe, directions, n, cost, recipe.core.plain_parameter)
+
     def refusals(self) -> list[Problem]:
         """Refuse what the pair of an allocation does not cover, or what needs no samples."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
         problems = self.inner.refusals()
-        if self.inner.mirrored():
+        if self.inner.mirrored() or self.inner.with_matrix():
             if self.asked.accounting.method == "pld":
-                message = (
-                    "the pair of a replaced record under random allocation has no privacy loss distribution that is implemented, "
-                    "so it is sampled"
+                what = (
+                    "allocations under a matrix have"
+                    if self.inner.with_matrix()
+                    else ("the pair of a replaced record under random allocation has")
                 )
+                message = f"{what} no privacy loss distribution that is implemented, so the run is sampled"
                 path = ("accounting", "method")
                 problems.append(self.asked.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
         elif k in (1, t):
