@@ -102,6 +102,14 @@ def group_refusals(case: RunCase) -> list[Problem]:
     return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
+def unknown_group(case: RunCase) -> list[Problem]:
+    """Refuse a group whose size is the blank, for a sampled analysis that covers groups of a given size."""
+    if case.asked.privacy.group_size != "solve":
+        return []
+    message = "a sampled analysis cannot solve for privacy.group_size: give the size of the group"
+    return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a number")]
+
+
 def rounds_text(run: TrainingNode) -> str:
     """Return how many rounds a run runs, as text for people."""
     iterations = value_or_symbol(run.training.iterations, "n")

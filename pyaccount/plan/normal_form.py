@@ -130,6 +130,9 @@ def _rounds(case: RunCase) -> FormNode:
     matrix = _found(matrix_plan(case).normal_form(strategy(case)))
     rounds, pattern = number(run.training.iterations), _found(run.sampler.pattern(run, drawn))
     length = int(pattern.pop("every", rounds))
+    if length != rounds and run.matrix.kind != "identity":
+        # Columns reach from one allocation into the next.
+        raise _NoFormError
     return _repeat(
         rounds // length, {"kind": "run", "matrix": matrix, "noise": noise, "rounds": str(length), "sampler": pattern}
     )

@@ -49,6 +49,12 @@ class Poisson(Truncatable):
         """Return 1: a record has a chance in every round."""
         return 1
 
+    def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
+        """Return b-min-sep sampling with a separation of 1, which this is; None for several draws and truncated batches."""
+        if self.truncation(body) is not None or self.draws(body) != 1:
+            return None
+        return {"kind": "spaced", "probability": probability, "separation": "1", "start": "cold"}
+
     def draws(self, body: StatedBody) -> int | None:
         """Return `draws_per_iteration`; None if it was reported as wrong."""
         stated = number_or_none(self.draws_per_iteration)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep, UserBMinSep
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import group_refusals
+from pyaccount.plan.common import group_refusals, unknown_group
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson, shared_records
 from pyaccount.plan.samplers.renewal import START, STEP_COST, Renewal
@@ -55,10 +55,10 @@ class BMinSepPlan(Renewal[BMinSep]):
 
     def unit_refusals(self) -> list[Problem]:
         """Refuse groups that no automaton is made for: of many records, or whose own columns overlap."""
-        group, b = self.asked.privacy.group_size, self.node.separation() or 1
-        if group == "solve" or (group > 1 and (not self.node.matrix.banded or ways(b, group) > MOST_WAYS)):
+        group, b = self.group(), self.node.separation() or 1
+        if group > 1 and (not self.node.matrix.banded or ways(b, group) > MOST_WAYS):
             return group_refusals(self)
-        return []
+        return unknown_group(self)
 
     def law(self) -> str:
         """Return the law of one record, or of the sum of several."""

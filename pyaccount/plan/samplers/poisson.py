@@ -12,10 +12,10 @@ from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
     basic_assumptions,
-    group_refusals,
     number,
     rounds,
     rounds_text,
+    unknown_group,
     value_or_symbol,
 )
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
@@ -259,7 +259,7 @@ class PoissonPlan(Renewal[Poisson]):
 
     def unit_refusals(self) -> list[Problem]:
         """Refuse a group that is still unknown."""
-        return group_refusals(self) if self.asked.privacy.group_size == "solve" else []
+        return unknown_group(self)
 
     def source(self) -> str:
         """Return the source of the proof, which holds for every law of participations."""

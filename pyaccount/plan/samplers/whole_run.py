@@ -8,13 +8,13 @@ of a sample is a recursion of n steps (b-min-sep) or a sum over bins (balls in b
 what other records do. Gradients have norms of at most 1 and may depend on all outputs before. Given the others' batches and
 the outputs before row i, which both data sets share, row i of the outputs is N(m_i(x), σ²I) less what is known, m_i(x) = Σ_j
 C_ij x_j g_j (a sum over the records of a group, each with its own rounds and gradients), against N(0, σ²I). So the likelihood
-ratio is f = Σ_x w_x exp(Σ_i ⟨m_i(x), z_i⟩/σ² − |m_i(x)|²/2σ²), z_i ~ N(0, σ²I) under the second data set, and δ is E φ(f) for a
-convex φ. Let Φ_i(a) be E φ(Σ_x a_x E_x), E_x the factors of the rows after i if all gradients are 1 and numbers. From the last
-row backwards, E[φ(f) | rows up to i] ≤ Φ_i(a), a_x = w_x times the factors so far: the exponents of row i are Gaussian with
-covariances ⟨m_i(x), m_i(x′)⟩/σ² ≤ (Cx)_i(Cx′)_i/σ², since C ≥ 0, all second derivatives of Φ_i are at least 0 because φ is convex,
-and so Kahane's inequality (1986, "Une inégalité du type de Slepian et Gordon sur les processus gaussiens") says that larger
-covariances make E Φ_i(a_x e^{G_x − Var G_x/2}) larger. Gradients of 1 attain it. Under replacement φ is a function of f and of the
-other mixture's f⁻ whose mixed derivatives are at most 0, and ⟨m_i(x), m⁻_i(x′)⟩ ≥ −(Cx)_i(Cx′)_i: gradients 1 and −1 attain it.
+ratio is f = Σ_x w_x exp(Σ_i ⟨m_i(x), z_i⟩/σ² − |m_i(x)|²/2σ²), z_i ~ N(0, σ²I) under the second data set, and δ is E φ(f) for
+a convex φ. Let Φ_i(a) be E φ(Σ_x a_x E_x), E_x the factors of the rows after i if all gradients are 1 and numbers; its second
+derivatives are at least 0. From the last row backwards, E[φ(f) | rows up to i] ≤ Φ_i(a), a_x = w_x times the factors so far: the
+exponents of row i are Gaussian with covariances ⟨m_i(x), m_i(x′)⟩/σ² ≤ (Cx)_i(Cx′)_i/σ², since C ≥ 0, and by Kahane's inequality
+(1986, "Une inégalité du type de Slepian et Gordon sur les processus gaussiens") E Φ_i(a_x e^{G_x − Var G_x/2}) grows with the
+covariances of G. Gradients of 1 attain it. Under replacement φ is a function of f and of the other mixture's f⁻ whose mixed
+derivatives are at most 0, and ⟨m_i(x), m⁻_i(x′)⟩ ≥ −(Cx)_i(Cx′)_i: gradients 1 and −1 attain it.
 """
 
 from __future__ import annotations
