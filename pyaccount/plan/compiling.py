@@ -264,7 +264,8 @@ def _dependent_rounds(case: RunCase) -> list[Problem]:
         return []
     message = (
         f"with a matrix the rounds depend on one another, and no bound is implemented for {case.node.sampler.kind} "
-        "sampling; use poisson, or b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's participations apart"
+        "sampling with this one; use poisson, or b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
+        "participations apart"
     )
     path, allowed = case.node.at("sampler", "kind"), "poisson, b-min-sep, balls-in-bins, cyclic-poisson or none"
     return [case.asked.problem("no-valid-bound", path, message, allowed=allowed)]

@@ -95,7 +95,10 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     "a small data set": [("50_000", "100")],
     "half a record": [("500\n", "500.5\n"), ("poisson", "fixed-size")],
     "an uneven epoch": [("poisson", "balls-in-bins"), ("500\n", "499\n")],
-    "a matrix with Poisson": [("noise:", "matrix:\n  kind: banded-square-root\n  bands: 8\nnoise:")],
+    "a matrix with a fixed size": [
+        ("poisson", "fixed-size"),
+        ("noise:", "matrix:\n  kind: banded-square-root\n  bands: 8\nnoise:"),
+    ],
     "iterations of a matrix": [
         ("poisson", "none\nmatrix:\n  kind: banded-square-root\n  bands: 2"),
         (BATCH, ""),

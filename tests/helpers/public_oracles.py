@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import mpmath as mp
 import numpy as np
 import oracle
+from exact_mixtures import Mixture, hockey_stick, nothing
 from log_normals import quadrature
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
@@ -31,6 +32,7 @@ __all__ = [
     "math",
     "moments_epsilon",
     "once",
+    "overlapping_delta",
     "replaced_allocation_delta",
     "sampled_attack",
     "sampled_delta",
@@ -49,6 +51,37 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return δ at ε of N(μ, 1) against N(0, 1)."""
     with mp.workdps(50):
         return float(oracle.gaussian_delta(mp.mpf(mu), mp.mpf(epsilon)))
+
+
+def overlapping_delta(
+    rounds: tuple[int, float, int], column: Sequence[float], sigma: float, epsilon: float, records: int = 1
+) -> float:
+    """Return δ at ε of records that join each of n rounds with probability p while they wait for none, C with this first column.
+
+    A record that joined waits for b − 1 rounds; `rounds` is (n, p, b). All patterns are enumerated, and integrals are those of
+    `exact_mixtures`.
+    """
+    n, p, b = rounds
+    single: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(n):
+        after: dict[tuple[int, ...], float] = {}
+        for taken, chance in single.items():
+            if b > 1 and any(taken[-(b - 1) :]):
+                after[(*taken, 0)] = chance
+            else:
+                after |= {(*taken, 0): chance * (1.0 - p), (*taken, 1): chance * p}
+        single = after
+    law = single
+    for _ in range(1, records):
+        together: dict[tuple[int, ...], float] = {}
+        for one, first in law.items():
+            for other, second in single.items():
+                counts = tuple(x + y for x, y in zip(one, other, strict=True))
+                together[counts] = together.get(counts, 0.0) + first * second
+        law = together
+    matrix = np.array([[column[i - j] if 0 <= i - j < len(column) else 0.0 for j in range(n)] for i in range(n)])
+    mixture, absent = Mixture.of(law, matrix / math.hypot(*column), 1.0 / sigma), nothing(n)
+    return max(hockey_stick(mixture, absent, epsilon), hockey_stick(absent, mixture, epsilon))
 
 
 def gaussian_sigma(epsilon: float, delta: float, distance: float = 1.0) -> float:

@@ -155,7 +155,7 @@ def test_normal_forms_say_what_was_analysed() -> None:
         ),
         ({"kind": "poisson"}, {"accounting": {"method": "pld"}}, "no privacy loss distribution"),
         ({"kind": "b-min-sep", "min_separation": 60}, {"privacy": {"group_size": 3}}, "groups of records"),
-        ({"kind": "b-min-sep", "min_separation": 2}, {"privacy": {"group_size": "solve"}}, "groups of records"),
+        ({"kind": "b-min-sep", "min_separation": 2}, {"privacy": {"group_size": "solve"}}, "give the size"),
         (
             {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 4},
             {"training": {"sampling_probability": None}},

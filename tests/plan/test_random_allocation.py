@@ -248,7 +248,7 @@ def test_a_tiny_delta() -> None:
         {"training": {"sampling_probability": 0.1}},
         {"training": {"participation_rate": 0.1}},
         {"training": {"dataset_size": 60, "expected_batch_size": 12}},
-        {"matrix": {"kind": "banded-square-root", "bands": 2}},
+        {"matrix": {"kind": "blt", "buffers": 1}},
         {"accounting": {"method": "monte-carlo"}},
         {"privacy": {"epsilon": 1.0, "group_size": "solve"}},
         {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},

@@ -21,7 +21,6 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount import Accountant
 from pyaccount.document.loading import load
-from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
 from pyaccount.profiles import PoissonProfile
 
@@ -257,25 +256,11 @@ def test_what_is_said(snapshot: Snapshot) -> None:
         assert "noise is added once, to their sum" in page
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        sectioned(sampler="poisson", draws_per_iteration=2, truncate_to=30, adjacency="zero-out", dataset_size=100),
-        {"accounting": {"method": "monte-carlo"}},
-    ],
-)  # fmt: skip
-def test_what_has_no_bound(changes: dict[str, Any], snapshot: Snapshot) -> None:
+def test_truncation_is_refused(snapshot: Snapshot) -> None:
+    changes = sectioned(
+        sampler="poisson", draws_per_iteration=2, truncate_to=30, adjacency="zero-out", dataset_size=100
+    )
     snapshot.raised(lambda: compile_document(load(document(**changes))))
-
-
-def test_a_matrix_is_refused_here_and_with_the_sampler() -> None:
-    raw = document({"matrix": {"kind": "banded-square-root", "bands": 2}}, training={"iterations": 10})
-    with pytest.raises(DocumentError) as caught:
-        compile_document(load(raw))
-    places = {problem.path_text: problem for problem in caught.value.problems}
-    assert set(places) == {"sampler.kind", "sampler.draws_per_iteration"}
-    assert places["sampler.draws_per_iteration"].slug == "no-valid-bound"
-    assert places["sampler.draws_per_iteration"].allowed == "1, or no matrix"
 
 
 def test_beside_a_sampled_phase_and_in_phases() -> None:

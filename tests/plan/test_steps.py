@@ -136,7 +136,7 @@ def test_a_mixture_for_two_records() -> None:
             "sampler=user-b-min-sep records_per_user=2 attribution=shared min_separation=2 sampling_probability=0.1",
             {"adjacency": "zero-out"},
         ),
-        ("sampler=b-min-sep min_separation=2 sampling_probability=0.1", {"adjacency": "zero-out"}),
+        ("sampler=cyclic-poisson partitions=2 phase=random sampling_probability=0.1", {"adjacency": "zero-out"}),
     ],
     ids=["sizes that change", "users", "sampled"],
 )

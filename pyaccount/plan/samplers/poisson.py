@@ -293,7 +293,7 @@ class PoissonPlan(Renewal[Poisson]):
         bands = self.node.matrix.diagonals() or 1
         if bands == 1 and self.records() == 1:
             return super().step_cost()
-        return STEP_COST + WAY_COST * (self.records() + 1) ** bands
+        return STEP_COST + WAY_COST * float((self.records() + 1) ** bands)
 
     def truncation_refusals(self) -> list[Problem]:
         """Refuse truncation with a matrix, and with several draws in a round, each of which may be truncated."""

@@ -130,17 +130,17 @@ impl Automaton {
             let allowed = "at least 1, and no more than there are steps";
             return domain("participations", real(taken), allowed);
         }
-        if length == 0 || steps % length != 0 {
+        if length == 0 || !steps.is_multiple_of(length) {
             return domain("iterations", real(steps), "a multiple of those of an allocation");
         }
-        let (bands, again) = (coefficients.len(), steps > length);
+        let (bands, followed) = (coefficients.len(), steps > length);
         // A state is how many steps are left to be taken, and for each of the last B − 1 steps whether it was taken. Where
         // another allocation follows, none is left at its start, and the last two of three moves begin it.
         let first = (taken, vec![0_usize; bands.saturating_sub(1)]);
         let (states, moves) = explored(vec![first], |(left, window)| {
             let after = |left: usize, joined: usize| (joined, (left, shifted(window, joined)));
             match *left {
-                0 if again => vec![after(0, 0), after(taken, 0), after(taken - 1, 1)],
+                0 if followed => vec![after(0, 0), after(taken, 0), after(taken - 1, 1)],
                 0 => vec![after(0, 0)],
                 left => vec![after(left, 0), after(left - 1, 1)],
             }

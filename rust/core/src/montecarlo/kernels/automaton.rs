@@ -813,6 +813,8 @@ mod tests {
     use crate::special::{log_sum_exp, real};
     use crate::vector::Portable;
 
+    type Weighted = (Vec<usize>, f64);
+
     /// Kernels of each law, with all their patterns.
     fn cases() -> Vec<(Emitted, Vec<f64>, usize, Patterns)> {
         let mut cases = Vec::new();
@@ -843,13 +845,14 @@ mod tests {
 
     /// Returns ln Σ_x w_x^power v_x^(1−power) e^{exponent·‖Cx‖² + κ⟨Cx, y⟩} over all patterns.
     fn enumerated(
-        (patterns, others): (&Patterns, &Patterns),
+        (patterns, proposed): (&Patterns, &Patterns),
         coefficients: &[f64],
         (power, exponent, scale): (f64, f64, f64),
         outcome: &[f64],
     ) -> f64 {
-        let log = |((x, w), (other, v)): (&(Vec<usize>, f64), &(Vec<usize>, f64))| {
-            assert_eq!(x, other);
+        let log = |(own, proposed): (&Weighted, &Weighted)| {
+            let ((x, w), (same, v)) = (own, proposed);
+            assert_eq!(x, same);
             let mean = |i: usize| {
                 let reach = (i + coefficients.len()).min(outcome.len());
                 (i..reach).map(|row| coefficients[row - i] * outcome[row]).sum::<f64>()
@@ -857,7 +860,7 @@ mod tests {
             let product: f64 = x.iter().enumerate().map(|(i, &count)| real(count) * mean(i)).sum();
             power * w.ln() + (1.0 - power) * v.ln() + exponent * inner(x, x, coefficients) + scale * product
         };
-        let mut logs: Vec<f64> = patterns.iter().zip(others).map(log).collect();
+        let mut logs: Vec<f64> = patterns.iter().zip(proposed).map(log).collect();
         logs.sort_by(f64::total_cmp);
         log_sum_exp(logs.into_iter())
     }
@@ -888,7 +891,7 @@ mod tests {
             let kernel = AutomatonKernel::new(law, coefficients.clone(), n).expect("valid");
             for (parameter, mean_scale) in [(0.2, 1.7), (0.6, 3.0)] {
                 let proposal = kernel.proposal(parameter, mean_scale).expect("valid");
-                let others = match law {
+                let proposed = match law {
                     Emitted::Poisson { records, .. } => group(&independent(parameter, n), records),
                     Emitted::Spaced { records, separation, warm, .. } => {
                         group(&spaced(separation, parameter, warm, n), records)
@@ -901,7 +904,7 @@ mod tests {
                     for (power, exponent) in [(1.0, -0.5), (2.0, 0.3), (1.5, 0.7), (0.4, -0.2)] {
                         let found = kernel.log_sum(&proposal, power, exponent);
                         let exact =
-                            enumerated((&patterns, &others), &coefficients, (power, exponent, 0.0), &vec![0.0; n]);
+                            enumerated((&patterns, &proposed), &coefficients, (power, exponent, 0.0), &vec![0.0; n]);
                         assert!((found.value - exact).abs() <= found.error + 1e-13 * (1.0 + exact.abs()), "{law:?}");
                         assert!(found.error < 1e-9);
                     }
