@@ -32,7 +32,7 @@ from pyaccount.draft.questions import (
 from pyaccount.draft.releases import NONE, misplaced, path_in_run, release_questions
 from pyaccount.draft.writing import draft_text, mapping_of
 from pyaccount.errors import DocumentError, Problem
-from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.compiling import compile_document, round_by_round
 from pyaccount.reading.fields import listed
 from pyaccount.reading.nodes import Table
 from pyaccount.reading.numerals import parse_number
@@ -52,7 +52,9 @@ def needed(answers: Answers) -> list[DraftQuestion]:
     )
     names.add("epochs" if "epochs" in answers else "iterations")
     names |= sampler.questions(answers, blank)
-    if "matrix" in answers or len(offered("matrix", answers)) > 1:
+    # With samplers whose rounds are usually independent, a matrix is taken but not asked about.
+    unasked = answers.get("sampler") in round_by_round()
+    if "matrix" in answers or (not unasked and len(offered("matrix", answers)) > 1):
         names.add("matrix")
         of_matrix = {question.name for question in QUESTIONS.values() if question.path[:1] == ("matrix",)}
         of_matrix &= set(keys_of("matrix", answers.get("matrix", "identity"))) - {"kind"}

@@ -146,10 +146,12 @@ def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     assert all(shard.square <= limits.weight_bound * shard.value * (1.0 + 1e-9) for (shard,) in sums)
 
 
-def test_groups_are_refused_and_not_composed(snapshot: Snapshot) -> None:
-    """Several records of one group interleave; runs that compose are independent."""
+def test_groups_are_not_composed(snapshot: Snapshot) -> None:
+    """Several records of one group interleave; runs that compose are independent. Large groups are refused."""
     raw = document()
     raw["privacy"]["group_size"] = 2
+    assert compile_document(load(raw)).at().mechanism().recipe.constructor == "Sampled.group"
+    raw["privacy"]["group_size"] = 60
     snapshot.raised(lambda: compile_document(load(raw)))
 
 

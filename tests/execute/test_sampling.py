@@ -434,9 +434,11 @@ def test_unsampled_matrices_are_one_gaussian() -> None:
 
 
 REFUSED: list[Any] = [
-    {"privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3, "group_size": 2}},
+    {
+        "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3, "group_size": "solve"},
+        "noise": {"multiplier": 1.0},
+    },
     {"accounting": {"method": "pld"}},
-    {"sampler": {"kind": "poisson"}},
     {"sampler": {"kind": "none"}, "training": {"iterations": 40}, "accounting": {"method": "monte-carlo"}},
     {"training": {"participation_rate": 0.05, "iterations": "solve"}, "noise": {"multiplier": 1.0}},
     {"sampler": {"kind": "balls-in-bins", "bins": 20}, "matrix": {"kind": "dense", "file": "none.npy"}},

@@ -154,7 +154,7 @@ def test_normal_forms_say_what_was_analysed() -> None:
             "with a matrix, truncated batches",
         ),
         ({"kind": "poisson"}, {"accounting": {"method": "pld"}}, "no privacy loss distribution"),
-        ({"kind": "b-min-sep", "min_separation": 60}, {"privacy": {"group_size": 3}}, "groups of records"),
+        ({"kind": "b-min-sep", "min_separation": 60}, {"privacy": {"group_size": 3}}, "too many combinations"),
         ({"kind": "b-min-sep", "min_separation": 2}, {"privacy": {"group_size": "solve"}}, "give the size"),
         (
             {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 4},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep, UserBMinSep
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import group_refusals, unknown_group
+from pyaccount.plan.common import GROUP_LEMMA, group_refusals, unknown_group
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson, shared_records
 from pyaccount.plan.samplers.renewal import START, STEP_COST, Renewal
@@ -56,8 +56,14 @@ class BMinSepPlan(Renewal[BMinSep]):
     def unit_refusals(self) -> list[Problem]:
         """Refuse groups that no automaton is made for: of many records, or whose own columns overlap."""
         group, b = self.group(), self.node.separation() or 1
-        if group > 1 and (not self.node.matrix.banded or ways(b, group) > MOST_WAYS):
+        if group > 1 and not self.node.matrix.banded:
             return group_refusals(self)
+        if group > 1 and ways(b, group) > MOST_WAYS:
+            message = (
+                f"the rounds that {group} records wait, of up to {b}, have too many combinations; smaller groups are covered, "
+                f"and {GROUP_LEMMA}"
+            )
+            return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")]
         return unknown_group(self)
 
     def law(self) -> str:
