@@ -150,7 +150,7 @@ def test_groups_are_not_composed(snapshot: Snapshot) -> None:
     """Several records of one group interleave; runs that compose are independent. Large groups are refused."""
     raw = document()
     raw["privacy"]["group_size"] = 2
-    assert compile_document(load(raw)).at().mechanism().recipe.constructor == "Sampled.group"
+    assert compile_document(load(raw)).at(2.0).mechanism().recipe.constructor == "Sampled.group"
     raw["privacy"]["group_size"] = 60
     snapshot.raised(lambda: compile_document(load(raw)))
 

@@ -219,7 +219,7 @@ REFUSED: list[Any] = [
     ([LAPLACE, USERS], {}),
     (
         [body(SAMPLED, 0.1, 10, 1.0), LAPLACE],
-        {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3, "group_size": 60}},
+        {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3, "group_size": 65}},
     ),
     ([body(SAMPLED, 0.1, 10, 1.0), LAPLACE], {"accounting": {"method": "pld"}}),
     (

@@ -85,11 +85,9 @@ class Truth:
         equal. The package has two if columns are longer than the separation (docs/sampling.md).
         """
         body = self.document
-        sampler = body.get("sampler", {})
-        long = sampler.get("kind") == "poisson" and body["matrix"]["kind"] in ("dense", "blt", "banded-inverse")
-        if not (long or "min_separation" in sampler) or "truncate_to" in sampler:
+        if "min_separation" not in body.get("sampler", {}) or "truncate_to" in body["sampler"]:
             return None
-        law, matrix, b = self._law(body), self._matrix(body), body["sampler"].get("min_separation", 1)
+        law, matrix, b = self._law(body), self._matrix(body), body["sampler"]["min_separation"]
         charges = crossings(matrix, b)
         if not charges.any():
             return None

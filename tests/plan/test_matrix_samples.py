@@ -118,16 +118,24 @@ def test_a_single_band_needs_no_windows() -> None:
     assert plan(document).at().mechanism().recipe.constructor == "Sampled.renewal"
 
 
-def test_too_many_windows_are_enclosed_and_the_plan_says_so() -> None:
-    long = {"kind": "banded-square-root", "bands": 16}
-    found = plan(written({"kind": "poisson"}, long, training={"iterations": 40, "sampling_probability": 0.01}))
-    (reduction,) = found.reductions
-    assert "enclosed" in reduction.remark
-    assert not reduction.tight
-    few = plan(written({"kind": "poisson"}, {"kind": "banded-square-root", "bands": 8}, training={"iterations": 40}))
+def test_few_windows_are_counted_exactly() -> None:
+    few = plan(written({"kind": "poisson"}, {"kind": "banded-square-root", "bands": 12}, training={"iterations": 40}))
     (reduction,) = few.reductions
     assert reduction.tight
     assert reduction.remark is None
+
+
+def test_large_groups_are_not_counted() -> None:
+    one_band = {"kind": "toeplitz", "coefficients": [1.0]}
+    for group, probability in ((65, 0.1), (64, 1e-5)):
+        privacy, training = {"group_size": group}, {"sampling_probability": probability}
+        assert "too many patterns" in refusal(
+            written({"kind": "poisson"}, one_band, privacy=privacy, training=training)
+        )
+    # Without a matrix they are counted by their logarithms.
+    document = written({"kind": "poisson"}, privacy={"group_size": 65}, accounting={"seed": 1, "method": "monte-carlo"})
+    del document["matrix"]
+    assert plan(document).at().mechanism().recipe.constructor == "Sampled.overlapping"
 
 
 def test_normal_forms_say_what_was_analysed() -> None:
@@ -154,6 +162,21 @@ def test_normal_forms_say_what_was_analysed() -> None:
             "with a matrix, truncated batches",
         ),
         ({"kind": "poisson"}, {"accounting": {"method": "pld"}}, "no privacy loss distribution"),
+        (
+            {"kind": "poisson"},
+            {"matrix": {"kind": "banded-square-root", "bands": 13}, "training": {"iterations": 40}},
+            "too many patterns",
+        ),
+        (
+            {"kind": "poisson"},
+            {"matrix": {"kind": "banded-square-root", "bands": 7}, "privacy": {"group_size": 3}},
+            "too many patterns",
+        ),
+        (
+            {"kind": "poisson"},
+            {"matrix": {"kind": "blt", "scales": [0.1], "decays": [0.5]}},
+            "a banded Toeplitz matrix",
+        ),
         ({"kind": "b-min-sep", "min_separation": 60}, {"privacy": {"group_size": 3}}, "too many combinations"),
         ({"kind": "b-min-sep", "min_separation": 2}, {"privacy": {"group_size": "solve"}}, "give the size"),
         (

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
-#: Nanoseconds that the transforms of a full column take, for a sample and a step.
-TRANSFORM_COST = 20.0
-
 #: Coefficients below this fraction of the first one are neglected: together they are far less than the rounding of the rest.
 NOTHING = 2.0**-200
 
@@ -40,10 +37,6 @@ class BandedInversePlan(MatrixPlan[BandedInverse]):
         matrix = self.matrix
         inverse = None if matrix.inverse_coefficients is None else tuple(matrix.inverse_coefficients)
         return _inverse(matrix.bands, inverse, rounds_of(self.node), normalize=matrix.normalize)
-
-    def product_cost(self) -> float:
-        """Return the cost of the transforms."""
-        return TRANSFORM_COST
 
     def inverse_bands(self) -> int | None:
         """Return the number of bands of the inverse, given as a number or as a list."""

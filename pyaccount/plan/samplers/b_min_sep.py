@@ -58,7 +58,7 @@ class BMinSepPlan(Renewal[BMinSep]):
         group, b = self.group(), self.node.separation() or 1
         if group > 1 and not self.node.matrix.banded:
             return group_refusals(self)
-        if group > 1 and ways(b, group) > MOST_WAYS:
+        if group > 1 and (ways(b, group) > MOST_WAYS or not poisson.countable(self, group)):
             message = (
                 f"the rounds that {group} records wait, of up to {b}, have too many combinations; smaller groups are covered, "
                 f"and {GROUP_LEMMA}"

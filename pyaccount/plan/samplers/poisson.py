@@ -56,6 +56,14 @@ def _counted_draws(group: int | str, draws: int) -> str:
     return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
 
 
+def countable(case: RunCase, records: int) -> bool:
+    """Whether the probabilities of how many of several records join are numbers that doubles hold with full precision."""
+    if records == 1 or case.node.training.expected_batch_size == "solve":
+        return True
+    p = case.node.sampling_probability()
+    return records <= MOST_RECORDS and (p >= 1.0 or min(p, 1.0 - p) ** records >= LEAST_CHANCE)
+
+
 def _several(run: TrainingNode, draws: int) -> tuple[Assumed, ...]:
     """Return the assumptions about the draws of a round, and about which of them make a batch."""
     expected = run.expected_batch_size()
@@ -161,6 +169,8 @@ TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
 #: The largest number of windows of the rounds that a column reaches for which the likelihood ratio is computed exactly, each
 #: with the next round; and the nanoseconds that a sample takes for each of them.
 MOST_WINDOWS, WAY_COST = 4096, 0.4
+#: The most records that are counted together, and the least probability of a count.
+MOST_RECORDS, LEAST_CHANCE = 64, 1e-250
 #: What happens to records that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
@@ -249,7 +259,7 @@ class PoissonPlan(Renewal[Poisson]):
 
     @property
     def covers_matrices(self) -> bool:
-        """Whether a matrix is covered: it always is, by the pair on the whole run."""
+        """Whether a matrix is covered, by the pair on the whole run: `own_refusals` says which."""
         return True
 
     def records(self) -> int:
@@ -279,7 +289,30 @@ class PoissonPlan(Renewal[Poisson]):
     def exact(self) -> bool:
         """Whether columns do not overlap, or the participations of all rounds that a column reaches are few enough to count."""
         bands = self.node.matrix.diagonals()
-        return bands is not None and (self.records() + 1) ** bands <= MOST_WINDOWS
+        return bands is not None and (self.records() + 1) ** bands <= MOST_WINDOWS and countable(self, self.records())
+
+    def own_refusals(self) -> list[Problem]:
+        """Refuse matrices under which the participations that a column reaches are too many to count.
+
+        Enclosing the likelihood ratio, as b-min-sep sampling does for long columns, charges each participation with all others
+        that its column may meet: with 16 bands and a rate of 0.001 no ε was found in minutes.
+        """
+        if self.node.matrix.kind == "identity" or self.exact():
+            return []
+        path, bands = self.node.at("matrix", "kind"), self.node.matrix.diagonals()
+        if bands is None:
+            message = (
+                f"the analysis of {self.node.sampler.kind} sampling with a matrix needs a banded Toeplitz matrix; for another "
+                "matrix use b-min-sep or balls-in-bins"
+            )
+            allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
+        else:
+            message = (
+                f"with {bands} bands and {self.records()} possible draws in a round, the rounds that a column reaches have too "
+                "many patterns; use fewer bands, or b-min-sep or balls-in-bins, which keep a record's participations apart"
+            )
+            allowed = "fewer bands, or the sampler b-min-sep or balls-in-bins"
+        return [self.asked.problem("no-valid-bound", path, message, allowed=allowed)]
 
     def recursion(self, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """Return the recipe of the core's mechanism: a recursion over who took part in the last rounds."""

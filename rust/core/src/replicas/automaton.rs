@@ -25,6 +25,9 @@ use crate::special::{real, UNIT_ROUNDOFF};
 /// The largest number of moves of all states together.
 const MOST_MOVES: usize = 1 << 16;
 
+/// The least probability of how many records join: smaller ones would lose precision.
+const LEAST_CHANCE: f64 = 1e-280;
+
 /// A possible event of a step: how many records take part, and the next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
@@ -305,6 +308,11 @@ impl Joint {
         if !(probability > 0.0 && probability <= 1.0) {
             return domain("sampling_probability", probability, "greater than 0 and at most 1");
         }
+        let power = |chance: f64| std::iter::repeat_n(chance, records).product::<f64>();
+        let least = power(probability).min(if probability < 1.0 { power(1.0 - probability) } else { 1.0 });
+        if least < LEAST_CHANCE {
+            return domain("sampling_probability", probability, "so large that all records may join: not below 1e-280");
+        }
         Ok(Self { records, probability })
     }
 
@@ -323,7 +331,7 @@ impl Joint {
     }
 
     /// Returns a bound on their relative error: of the coefficient, a product and a quotient for each record; of 1 − p
-    /// and of the powers, two for each; and of the products. A probability that underflows is of no use.
+    /// and of the powers, two for each; and of the products. None is below [`LEAST_CHANCE`].
     fn error(&self) -> f64 {
         (5.0 * real(self.records) + 8.0) * UNIT_ROUNDOFF
     }

@@ -964,6 +964,8 @@ mod tests {
         let poisson = |records, probability| Emitted::Poisson { records, probability };
         assert!(AutomatonKernel::new(poisson(1, 0.0), vec![1.0], 4).is_err());
         assert!(AutomatonKernel::new(poisson(0, 0.1), vec![1.0], 4).is_err());
+        assert!(AutomatonKernel::new(poisson(60, 1e-5), vec![1.0], 4).is_err());
+        assert!(AutomatonKernel::new(poisson(65, 0.5), vec![1.0], 4).is_err());
         assert!(AutomatonKernel::new(poisson(1, 0.1), vec![0.0, 1.0], 4).is_err());
         assert!(AutomatonKernel::new(poisson(1, 0.1), vec![1.0; 5], 4).is_err());
         assert!(AutomatonKernel::new(poisson(1, 0.1), vec![0.1; 20], 40).is_err());
