@@ -73,7 +73,7 @@ SAMPLES = (
 #: Nanoseconds that a sample takes on one core for each round, and for each participation in each round.
 ROUND_COST, TAKEN_COST = 12.0, 0.4
 #: The largest number of ways from one pattern to the next, over all rounds of a run with a matrix.
-MOST_WAYS = 1 << 23
+MOST_WAYS = 1 << 21
 #: With less noise a document is not sampled unless it asks for samples: the rounding of sampled losses may be too large then.
 LEAST_NOISE = 0.2
 LOWER_END = (

@@ -41,7 +41,9 @@
 //!
 //! The bounds hold for any law v, so a proposal may be chosen from earlier samples; a poor one only makes the bound
 //! useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
-//! because a pattern is a bin), so T, A and ζ are [`PatternSum`]s.
+//! because a pattern is a bin), so T, A and ζ are [`PatternSum`]s. Where participations meet
+//! ([`crate::montecarlo::kernels::automaton`]) they are sums over paths, with all inner products in S_x; Hölder's
+//! inequality holds for paths as it does for patterns.
 
 use crate::montecarlo::value::Curve;
 use crate::participation::PatternSum;
