@@ -154,9 +154,9 @@ def _masses(pmf: object, path: Path) -> tuple[Any, float]:
     total = math.fsum(listed) + infinite
     if not (1.0 - MISSING <= total < math.inf and infinite >= 0.0):
         no_equivalent(path, f"the masses add up to {total:.10g}, and no loss may be left out", value=total, allowed="1")
-    # Convolutions leave rounding errors below 0.
+    # Convolutions leave rounding errors below 0. What is missing counts as an infinite loss.
     positive = np.maximum(0.0, listed[max(0, 1 - first) :])
-    return np.concatenate([np.zeros(max(0, first - 1)), positive]), infinite
+    return np.concatenate([np.zeros(max(0, first - 1)), positive]), infinite + max(0.0, 1.0 - total)
 
 
 def _profile(masses: Any, interval: float, infinite: float) -> Any:

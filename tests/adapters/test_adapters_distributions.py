@@ -84,6 +84,13 @@ def test_mass_at_infinity_is_kept() -> None:
         pyaccount.certify(read(MADE(FEW, 1e-3, 0.1), delta=1e-4))
 
 
+def test_mass_that_rounding_lost_counts_as_an_infinite_loss() -> None:
+    lost = 5e-10
+    points = stated(MADE({5: FEW[5], -5: FEW[-5] - lost}, 1e-3, 0.1))
+    assert points[-1][1] == pytest.approx(1e-3 + lost, rel=1e-9)
+    assert all(delta >= 1e-3 + lost * (1 - 1e-6) for _, delta in points)
+
+
 def test_what_proves_nothing_is_refused(snapshot: Snapshot) -> None:
     snapshot.raised(read, pld.from_gaussian_mechanism(1.0, pessimistic_estimate=False))
     snapshot.raised(read, MADE({5: 0.5, -5: 0.4}, 0.0, 0.1))
