@@ -4,7 +4,7 @@ These are b-min-sep sampling of records and of users, and, with a separation of 
 
 **Where columns overlap**, and for groups of records, the likelihood ratio is no recursion over single rounds: a pattern's
 ‖Cx‖² has the inner products of columns that meet. An automaton whose state is who took part while columns reach computes it
-exactly if there are few states (`Renewal.recursion`); otherwise it is enclosed (`Renewal.enclosed`).
+exactly if there are few states (`Renewal.recursion`); otherwise it is enclosed, or the matrix is refused.
 """
 
 from __future__ import annotations

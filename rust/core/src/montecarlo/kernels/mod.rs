@@ -10,12 +10,13 @@
 //! | [`recursion`] | the recursion over the rounds; [`ring`], [`logarithms`]: its steps in the linear domain, and for any range |
 //! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |
 //! | [`allocation`] | random allocation without a matrix |
-//! | [`automaton`] | any automaton with a banded matrix: Poisson sampling, allocations, and groups of records |
+//! | [`automaton`], `automaton_steps` | any automaton with a banded matrix: Poisson sampling, allocations, and groups of records |
 //! | [`posterior`] | the posterior means of participations |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 
 pub mod allocation;
 pub mod automaton;
+mod automaton_steps;
 pub mod bins;
 pub mod columns;
 pub mod correlate;
