@@ -539,6 +539,7 @@ class Sampled:
         order: int | None = None,
         block: int | None = None,
         most_busy: int | None = None,
+        floor: float | None = None,
         threads: int = 1,
         time_limit: float | None = None,
     ) -> tuple[float, float, float]:
@@ -547,7 +548,8 @@ class Sampled:
         With a curve, V and δ are without its tail mass. With an `order` samples are of that power of the likelihood ratio of a
         removed record, whatever the proposal is (see the core's `montecarlo::proposals::replicated`), drawn by blocks of `block`
         rounds if these are given, or where no more than `most_busy` replicas are busy at once (see `left_out`): its chain of
-        replicas is computed, and kept until another one is asked for, in up to 24 bytes for each state and 256 MiB. Raises
+        replicas is computed, and kept until another one is asked for, in up to 24 bytes for each state and 256 MiB. With a
+        `floor` they are of a replaced record, and bounded at it as those of a removed record. Raises
         `NumericsError` where a mechanism has no chain or one that leaves the range of numbers, `LimitError`.
         """
 
@@ -583,11 +585,12 @@ class Sampled:
         order: int | None = None,
         block: int | None = None,
         most_busy: int | None = None,
+        floor: float | None = None,
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
         A table is (ε, weight bound, [(threshold, betting fraction), …]). Returns for each shard and table (log wealths, Σ V,
-        Σ V²), and the histogram with bins (lowest edge, width) if asked for. `order` and `block`: as in `bounds`.
+        Σ V²), and the histogram with bins (lowest edge, width) if asked for. The rest is as in `bounds`.
         """
 
     def balanced(

@@ -109,6 +109,11 @@ class ProposalRecord(Record):
         description="K, if at most K replicas take part within as many rounds as the separation of the sampler. What "
         "this leaves out is subtracted from the claim that is tested. Null if all replicas may take part.",
     )
+    floor: Finite | None = Field(
+        description="a, if samples of fᵐ are of a replaced record: their weight is that at ln f = a wherever ln f is below a. "
+        "What this and cutting samples off at `weight_bound` leave out is subtracted from the claim that is tested: e^a times a "
+        "bound on δ(ε − a) of an added record. Null otherwise.",
+    )
     log_sobolev: LogSobolevRecord | None = Field(
         description="The mean that was tested, if the test was of a mean that bounds δ. Then `weight_bound` is the largest D, "
         "and `mean` is an estimate of the bound. Null otherwise.",

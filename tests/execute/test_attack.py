@@ -39,7 +39,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "truncated bins": (1, 11),
     "beside composed": (9, 14),
     "two sampled": (8, 12),
-    "b-min-sep, powers": (8, 10, 24),
+    "b-min-sep, powers": (8, 10, 18, 24),
     "b-min-sep, blocks": (17, 21, 27),
 }
 #: More of them, which are judged together with the others at night.
@@ -60,11 +60,13 @@ MORE_SEEDS: dict[str, tuple[int, ...]] = {
     "truncated b-min-sep": (6,),
     "truncated bins": (6, 7),
     "beside composed": (2, 5),
-    "b-min-sep, powers": (3, 18),
+    "b-min-sep, powers": (3, 15),
     "b-min-sep, blocks": (1, 26),
 }
 #: Kinds whose tests draw from powers, by blocks, and clip samples if possible.
 SPECIAL = ("b-min-sep, powers", "b-min-sep, blocks")
+#: What is counted of grids.
+ONCE = "grids with a direction tested once"
 #: The kinds whose documents are judged together. Each group takes about as long as every other, and they run beside each other.
 GROUPS: dict[str, tuple[str, ...]] = {
     "records": ("b-min-sep", "b-min-sep, blt", "b-min-sep, banded-inverse", "b-min-sep, dense", "balls-in-bins"),
@@ -123,7 +125,7 @@ def test_every_document_is_attacked(attack: Attacked) -> None:
 
 def test_every_way_of_sampling_a_power_is_attacked(attack: Attacked) -> None:
     special = set(attack.kinds) & set(SPECIAL)
-    for sort in ("power, round by round", "power, blocks of 2", "clipped", "grids with a direction tested once"):
+    for sort in ("power, round by round", "power, blocks of 2", "power with a floor", "clipped", ONCE):
         assert (attack.sorts[sort] > 3) == bool(special), attack.sorts
 
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from exact_mixtures import hockey_stick, nothing
-from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small
+from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small, with_a_floor
 from plain_documents import doc
 from snapshots import Snapshot
 
@@ -127,6 +127,18 @@ def test_a_false_claim_is_accepted_where_what_few_busy_replicas_leave_out_is_for
 
     with patch.object(Sampler, "limits", forgotten):
         assert accepted(setting, 0.9, 40, 3) > most(40)
+
+
+def test_a_false_claim_is_accepted_where_what_lies_below_a_floor_is_forgotten() -> None:
+    # The bound is a dozen times what is missing here, so that the false claim is one of δ itself.
+    setting, limits, factor = with_a_floor(12.0), Sampler.limits, 1.0 - 1e-6
+    assert accepted(setting, factor, 40, 3) == 0
+
+    def forgotten(*arguments: Any) -> SampleLimits:
+        return replace(limits(*arguments), clipped=0.0)
+
+    with patch.object(Sampler, "limits", forgotten):
+        assert accepted(setting, factor, 40, 3) > most(40)
 
 
 @pytest.mark.parametrize("block", [0, 1])

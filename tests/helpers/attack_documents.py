@@ -184,9 +184,6 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     rng = np.random.default_rng([seed, *kind.encode()])
     n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
-    if kind in ("b-min-sep, powers", "b-min-sep, blocks") and adjacency == "replace-one":
-        # Powers of a ratio of two mixtures cannot be sampled.
-        adjacency = "zero-out"
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
     if kind in ("poisson", "random-allocation", "balls-in-bins", "truncated bins", "two sampled"):

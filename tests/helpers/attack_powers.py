@@ -1,4 +1,4 @@
-"""Makes statistical tests use powers, blocks, clipped samples, means and directions tested once wherever these are possible.
+"""Makes statistical tests use powers, blocks, floors, clipped samples, means and directions tested once wherever possible.
 
 Documents of a few rounds rarely use blocks of rounds or clipped samples, because other samples are cheaper or the claim follows
 without samples. A test is equally valid with an expensive choice. So this module replaces the decisions that depend only on
@@ -97,6 +97,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         return None
 
     with (
+        patch.object(betting_choice, "FEW_PLAIN", 2.0),
         patch.object(betting_choice, "_times", lambda betting: 1e-12),
         patch.object(betting_choice, "SLOWER", 1e-12),
         patch.object(betting_choice, "_sampled_replicas", replicas),
@@ -120,13 +121,13 @@ def sort_of(betting: Betting) -> str:
     """Return a word for the samples that a test draws."""
     if betting.proven or not betting.fractions:
         return "without samples"
-    if betting.square is not None:
-        return "clipped after a second moment"
-    if betting.clipped > 0.0:
-        return "clipped"
+    if betting.square is not None or betting.clipped > 0.0:
+        return "clipped" if betting.square is None else "clipped after a second moment"
     if betting.proposal.log_sobolev is not None:
         return "a mean that bounds δ"
     power = betting.proposal.replicas
+    if betting.proposal.floor is not None:
+        return "power with a floor"
     if power is not None:
         rounds = f"blocks of {power.block}" if power.block else "round by round"
         return "power, few busy replicas" if power.most_busy else f"power, {rounds}"

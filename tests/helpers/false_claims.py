@@ -99,6 +99,18 @@ def few_busy() -> Setting:
     return _powered(small(1, 1, 0.3, [0.5], warm=False), 0.1, Replicas(5, most_busy=3))
 
 
+def with_a_floor(share: float = 0.2) -> Setting:
+    """Return a power for a replaced record; a share of δ may lie below the floor, and is subtracted from the claim."""
+    mechanism, truth = small(4, 2, 0.3, [1.2, 0.6], warm=True)
+    mechanism, epsilon = replace(mechanism, directions=("replace",)), 2.0
+    delta = hockey_stick(truth, truth.mirrored, epsilon)
+    floors = [k / 32.0 for k in range(64)]
+    floor = max(one for one in floors if _sampler(1).below_floor(mechanism, epsilon, one) < share * delta)
+    proposal = replace(powered(mechanism, Replicas(3)), floor=floor)
+    bound = _sampler(1).limits(mechanism, "replace", proposal, epsilon).weight_bound
+    return Setting(mechanism, "replace", proposal, epsilon, delta, bound)
+
+
 def _of(recipe: Recipe[Any], law: Law, columns: list[float]) -> tuple[SampledMechanism, Mixture]:
     """Return the mechanism of another sampler, given the law of its participations and the first column in units of σ."""
     rounds = len(next(iter(law)))
@@ -203,6 +215,7 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
     "power, random parts": cache(of_phases),
     "power, bins": cache(of_bins),
     "power, allocations": cache(of_allocations),
+    "power with a floor": cache(with_a_floor),
     "clipped": cache(clipped),
     "clipped where much is lost": cache(clipped_short),
     "clipped after a second moment": cache(after_second_moment),

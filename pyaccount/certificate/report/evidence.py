@@ -224,6 +224,8 @@ def _proposal(test: TestRecord) -> Content:
         return ("after their second moment, λ = ", exact(test.second_moment.exponent, "factor", "record", 3))
     if test.proposal.order is not None:
         power: Content = ("power ", exact(test.proposal.order, "factor", "record"))
+        if test.proposal.floor is not None:
+            power = (*power, " from a loss of ", exact(test.proposal.floor, "nats", "record", 3))
         if test.proposal.most_busy is not None:
             return (*power, " with ", exact(test.proposal.most_busy, "replicas", "record"), " busy at most")
         if test.proposal.block is None:

@@ -76,6 +76,11 @@ FEW_ORDERS, LEFT_OUT, FAR_LEFT_OUT = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 
 #: Nanoseconds for one state and round of a chain. The share of the first claim's relative distance to the estimate that
 #: powers are chosen for, since nearer claims may follow.
 CHAIN, NEARER = 5.0, 0.4
+#: The share of the gap between the claim and the estimate that samples of a replaced record may lack below their floor, and
+#: the halvings of ε that find the floor.
+LACKED, FLOOR_HALVINGS = 0.2, 8
+#: From this δ on, plain samples of a replaced record are few.
+FEW_PLAIN = 1e-3
 #: Where samples are clipped, as multiples of the claim; the units of plain sampling beside clipped samples, which bound
 #: the generator's error; and the shares of the claim that this error may be, and below which it is small. A tested bound
 #: on the second moment may be a thousand times the square of the claim.
@@ -192,38 +197,60 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
 
 
 def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Return the test by a power of the likelihood ratio (removed record) or by clipped samples (added), or None."""
-    chosen = {"remove": _powered_betting, "add": _clipped_betting}.get(direction)
-    return None if chosen is None else chosen(sampler, claim, direction, estimate)
+    """Return the test by a power of the likelihood ratio (removed or replaced) or by clipped samples (added), or None."""
+    chosen = _clipped_betting if direction == "add" else _powered_betting
+    return chosen(sampler, claim, direction, estimate)
 
 
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Return the test of a removed record by samples of a power of the likelihood ratio; None if there is none."""
+    """Return the test of a removed or a replaced record by samples of a power of the likelihood ratio; None if there is none.
+
+    Samples of a replaced record have a floor, and are bounded as those of a removed record at that ε.
+    """
     mechanism = claim.mechanism
-    if direction != "remove" or Replicas(FIRST).price(mechanism) is None:
+    floor = _floor(sampler, claim, estimate) if direction == "replace" else None
+    if Replicas(FIRST).price(mechanism) is None or (direction == "replace" and floor is None):
         return None
-    gap = (claim.delta - estimate.value) / claim.delta
+    lacked = 0.0 if floor is None else sampler.below_floor(mechanism, claim.epsilon, floor)
+    gap = (claim.delta - lacked - estimate.value) / claim.delta
+    bounded = claim if floor is None else replace(claim, epsilon=floor)
     known = sampler.replicas
     if known is None or known[0].price(mechanism) != known[1]:
-        known = sampler.replicas = _sampled_replicas(sampler, claim, NEARER * gap)
-    limits = None if known is None else _power_limits(sampler, claim, known[0])
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+    limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
         # The replicas chosen for another claim leave out too much for this one.
-        known = sampler.replicas = _sampled_replicas(sampler, claim, NEARER * gap)
-        limits = None if known is None else _power_limits(sampler, claim, known[0])
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+        limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if known is None or limits is None:
         # There is no chain, or none that is small enough, or its values leave the range of numbers.
         return None
-    proposal = powered(mechanism, known[0])
-    if limits.weight_bound + limits.generator + limits.left_out < claim.delta:
+    proposal = replace(powered(mechanism, known[0]), floor=floor)
+    limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
+    stated = replace(claim, delta=claim.delta - (limits.left_out + limits.generator + limits.clipped))
+    if limits.weight_bound < stated.delta:
         return Betting(proposal, limits.weight_bound, (), 0.0)
-    if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta):
-        return None
-    stated = replace(claim, delta=claim.delta - (limits.left_out + limits.generator))
-    if stated.delta <= estimate.value:
+    if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta and stated.delta > estimate.value):
         return None
     betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
     return replace(betting, slower=_slower(mechanism, known[0].order))
+
+
+def _floor(sampler: Sampler, claim: Claim, estimate: Estimate) -> float | None:
+    """Return the floor of samples of a replaced record: the largest of some up to ε with little of δ below it, or None.
+
+    A larger floor bounds samples better, and leaves more of δ to be proven without them.
+    """
+    if claim.mechanism.curves or claim.delta >= FEW_PLAIN or Replicas(FIRST).price(claim.mechanism) is None:
+        return None
+    most = LACKED * (claim.delta - estimate.value)
+    low, high = 0.0, claim.epsilon
+    for _ in range(FLOOR_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (
+            (middle, high) if sampler.below_floor(claim.mechanism, claim.epsilon, middle) <= most else (low, middle)
+        )
+    return low if low > 0.0 else None
 
 
 def _times(betting: Betting) -> float:

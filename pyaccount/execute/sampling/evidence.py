@@ -261,7 +261,8 @@ def _proposals(
     """Return each direction's proposals for histograms: plain sampling, the pilot's proposal, and the last test's."""
     return {
         side: {plain_proposal(mechanism, side), estimates[side].proposal}
-        | ({tested[side]} if side in tested else set())
+        # Samples with a floor lack a part of δ, for which there is a bound only at the ε of the test.
+        | ({tested[side]} if side in tested and tested[side].floor is None else set())
         for side in mechanism.directions
     }
 

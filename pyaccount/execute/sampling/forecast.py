@@ -233,20 +233,20 @@ def _draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -
         yield f"{direction}: {', then '.join(reversed(steps)) or 'no samples, since a bound without samples is enough'}"
         mechanism = tests[0].mechanism
         smallest = Replicas(FIRST).price(mechanism)
-        if direction != "remove" or smallest is None or tests[0].proposal.replicas or not tests[0].samples:
+        if direction == "add" or smallest is None or tests[0].proposal.replicas or not tests[0].samples:
             continue
         chosen = session.sampler.replicas
         if chosen is None:
             yield (
-                f"remove: a power of the likelihood ratio needs a chain of at least {smallest[0]} states, and at most "
+                f"{direction}: a power of the likelihood ratio needs a chain of at least {smallest[0]} states, and at most "
                 f"{MOST_SAMPLED} fit; with a separation that is divisible by a number from 2 to {BLOCKS[0]} a chain by blocks of "
                 "rounds is smaller"
             )
         else:
             replicas, (states, work) = chosen
             yield (
-                f"remove: {_power(replicas)} needs a chain of {states} states, {work:.2g} in all its steps; that is expected to "
-                "cost more than it saves"
+                f"{direction}: {_power(replicas)} needs a chain of {states} states, {work:.2g} in all its steps; that is "
+                "expected to cost more than it saves"
             )
 
 

@@ -112,10 +112,13 @@ class Proposal:
     replicas: Replicas | None = None
     #: If set, samples of this kind are drawn instead of samples of δ; see the core's `added_mean`.
     log_sobolev: LogSobolev | None = None
+    #: The floor of samples of a power for a replaced record: below this loss against nobody, no weight grows.
+    floor: float | None = None
 
     def __post_init__(self) -> None:
         # In a mixture, what a power leaves out would be lost.
         assert self.replicas is None or not self.components, "samples of a power are not mixed with others"
+        assert self.floor is None or self.replicas is not None, "only samples of a power have a floor"
 
     @property
     def mixture(self) -> tuple[Component, ...]:
@@ -259,6 +262,7 @@ class Job:
                 threads=threads,
                 time_limit=time_limit,
                 curve=curve,
+                floor=self.proposal.floor,
                 **(NO_POWER if power is None else power.arguments),
             )
         return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)

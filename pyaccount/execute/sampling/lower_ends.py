@@ -136,7 +136,7 @@ def _lost(
     sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
 ) -> float:
     """Return how far δ of the run may be below the mean that is drawn."""
-    limits = sampler.limits(mechanism, direction, proposal, epsilon)
+    limits = sampler.limits(mechanism, direction, proposal, epsilon, upper=False)
     return limits.generator + limits.below
 
 

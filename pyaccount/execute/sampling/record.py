@@ -33,6 +33,9 @@ MOMENTS = (
     "without samples; lower ends and the profile are from samples"
 )
 
+#: What samples of a replaced record lack.
+BELOW_FLOOR = "outcomes below the floor of the samples, by a bound on δ of an added record"
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -95,9 +98,8 @@ def evidence_record(session: Session, result: Result, fallback: Answer) -> Evide
                 ),
             }
         if test.limits.clipped > 0.0:
-            lines["clipping samples whose second moment is bounded, taken from the claim that is tested"] = (
-                test.limits.clipped
-            )
+            why = "clipping samples whose second moment is bounded" if test.proposal.floor is None else BELOW_FLOOR
+            lines[f"{why}, taken from the claim that is tested"] = test.limits.clipped
         if test.limits.left_out > 0.0:
             lines["samples that draw few busy replicas: what they leave out, taken from the claim that is tested"] = (
                 test.limits.left_out

@@ -49,7 +49,7 @@ class SampleLimits:
     #: How far δ of a run with rare truncation may be above the mean of V, and how far below it.
     beyond: float = 0.0
     below: float = 0.0
-    #: The part of the mean that is lost if samples are clipped at `weight_bound`, at most.
+    #: The part of the mean that is lost if samples are clipped at `weight_bound`, or have a floor, at most.
     clipped: float = 0.0
     #: The part of the mean that is left out if not all replicas may be busy at once, at most.
     left_out: float = 0.0
@@ -104,16 +104,24 @@ class Sampler:
         self.report(words, int(1000 * min(done, 1.0)), 1000)
 
     def limits(
-        self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+        self,
+        mechanism: SampledMechanism,
+        direction: Direction,
+        proposal: Proposal,
+        epsilon: float,
+        *,
+        upper: bool = True,
     ) -> SampleLimits:
-        """Return what is proven about samples from a proposal."""
-        curve, left_out = mechanism.curve(direction), 0.0
+        """Return what is proven about samples from a proposal; what lies below a floor only for an upper bound on δ."""
+        curve, left_out, clipped = mechanism.curve(direction), 0.0, 0.0
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         elif proposal.replicas is None:
             found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)
         else:
             found, left_out = self._of_a_power(mechanism, direction, proposal, epsilon)
+        if upper and proposal.floor is not None:
+            clipped = self.below_floor(mechanism, epsilon, proposal.floor)
         weight_bound, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
@@ -124,7 +132,8 @@ class Sampler:
             mechanism.tail_mass(direction),
             self.beyond(mechanism, direction, epsilon),
             mechanism.below(direction, epsilon),
-            left_out=left_out,
+            clipped,
+            left_out,
         )
 
     def _of_a_power(
@@ -140,21 +149,32 @@ class Sampler:
                 proposal.mean_scale,
                 epsilon,
                 curve,
+                floor=proposal.floor,
                 **replicas.arguments,
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
-            if not replicas.most_busy or direction != "remove":
+            if not replicas.most_busy or (direction != "remove" and proposal.floor is None):
                 return found, 0.0
             left_out = mechanism.core.left_out(
                 replicas.order,
                 replicas.most_busy,
-                epsilon,
+                epsilon if proposal.floor is None else proposal.floor,
                 curve,
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
         return found, left_out
+
+    def below_floor(self, mechanism: SampledMechanism, epsilon: float, floor: float) -> float:
+        """Return e^a δ_add(ε − a) at most, a the floor: what samples of a power lack of δ(ε) of a replaced record.
+
+        The core's `proposals::replicated` proves it. The bound on δ_add needs no samples; each is computed once.
+        """
+        key = (mechanism.core, "floor", epsilon, floor)
+        if key not in self._beyond:
+            self._beyond[key] = math.exp(floor) * mechanism.bounded("add", epsilon - floor) * (1.0 + 1e-12)
+        return self._beyond[key]
 
     def beyond(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
         """Return what rare truncation may add to δ(ε); it is computed once, since every proposal needs it."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.samplers.allocation import Squares
     from pyaccount.plan.samplers.base import Vector
     from pyaccount.plan.theorem import Reduction
+    from pyaccount.profiles import Rounds
 
 #: Nanoseconds that a sample takes on one core for each pair of bins, and the least that a sample takes.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -110,7 +111,24 @@ class BallsInBinsPlan(WholeRun[BallsInBins]):
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), terms)
         )
-        return SampledMechanism(recipe, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
+        composed = self._apart(gram, sigma) if "replace" in directions else {}
+        cost = max(LEAST_COST, BINS_COST * count * count)
+        return SampledMechanism(recipe, directions, count, cost, 0.0, composed=composed)
+
+    def _apart(self, gram: list[float], sigma: float) -> dict[Direction, tuple[Rounds, ...]]:
+        """Return rounds that bound δ of an added record, for samples of a replaced one; empty if no two modes are orthogonal.
+
+        Every c-th bin makes a class, whose modes are orthogonal. The likelihood ratio f is a mean of that of the classes, each
+        an allocation to its bins, and δ is convex in f: it is at most that of the smallest class, with the longest mode
+        for each of its bins, since δ grows with the norms, and falls as more bins are averaged.
+        """
+        count = self.node.bins()
+        for apart in range(1, count // 2 + 1):
+            meet = (gram[t * count + s] for t in range(count) for s in range(t + apart, count, apart))
+            if not any(meet):
+                largest = max(gram[t * (count + 1)] for t in range(count)) * (1.0 + strategy(self).slack) ** 2
+                return {"add": allocation(self.asked, ((largest / (sigma * sigma), count // apart),), 1)["add"].upper}
+        return {}
 
     def differentiable(self) -> Differentiable:
         """Return the derivatives by the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.

@@ -13,6 +13,7 @@ the square of each norm grows by the same number.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
@@ -49,6 +50,32 @@ def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> ProfileK
     if p >= 1.0:
         return GaussianProfile(2.0 if two_sided else 1.0, sigma)
     return PoissonProfile(1, p, sigma, two_sided, reverse)
+
+
+def _first_part(plan: FixedParts | CyclicPoissonPlan, *, two_sided: bool, reverse: bool) -> list[tuple[Rounds, ...]]:
+    """Return the rounds of the first part in one run, from above and from below."""
+    n, b = number(plan.node.training.iterations), plan.node.separation() or 1
+    p, sigma = plan.node.sampling_probability(), number(plan.node.noise.multiplier)
+    built = strategy(plan)
+    assert built.coefficients is not None
+    turns = -(-n // b)
+    # The last column starts in this round; it is the only one that the end of the run can cut off.
+    last = (turns - 1) * b
+    reach = min(len(built.coefficients), n - last)
+    further = each_round(plan.node)
+    full = math.sqrt(math.fsum((*(c * c for c in built.coefficients), further)))
+    cut = math.sqrt(math.fsum((*(c * c for c in built.coefficients[:reach]), further)))
+    norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
+    # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
+    slack = 0.0 if built.coefficients == (1.0,) and further == 0.0 else built.slack
+    return [
+        tuple(
+            Rounds(_part(p, sigma / (norm * (1.0 + side)), two_sided=two_sided, reverse=reverse), count)
+            for norm, count in norms.items()
+            if count > 0
+        )
+        for side in (slack, -slack)
+    ]
 
 
 class FixedParts(InPlace[CyclicPoisson]):
@@ -112,34 +139,13 @@ class FixedParts(InPlace[CyclicPoisson]):
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
-        n, b = number(self.node.training.iterations), self.node.separation() or 1
-        p, sigma = self.node.sampling_probability(), number(self.node.noise.multiplier)
         two_sided = self.asked.privacy.adjacency == "replace-one"
-        built = strategy(self)
-        assert built.coefficients is not None
-        turns = -(-n // b)
-        # The last column starts in this round; it is the only one that the end of the run can cut off.
-        last = (turns - 1) * b
-        reach = min(len(built.coefficients), n - last)
-        further = each_round(self.node)
-        full = math.sqrt(math.fsum((*(c * c for c in built.coefficients), further)))
-        cut = math.sqrt(math.fsum((*(c * c for c in built.coefficients[:reach]), further)))
-        norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
-        # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
-        slack = 0.0 if built.coefficients == (1.0,) and further == 0.0 else built.slack
         directed: DirectedBounds = {}
         for direction in DIRECTIONS:
             reverse = direction == "add" and not two_sided
             upper, lower = (
-                tuple(
-                    Rounds(
-                        _part(p, sigma / (norm * (1.0 + side)), two_sided=two_sided, reverse=reverse),
-                        self.node.count * count,
-                    )
-                    for norm, count in norms.items()
-                    if count > 0
-                )
-                for side in (slack, -slack)
+                tuple(replace(one, count=self.node.count * one.count) for one in rounds)
+                for rounds in _first_part(self, two_sided=two_sided, reverse=reverse)
             )
             directed[direction] = Bounds(upper, lower)
         return directed
@@ -208,10 +214,16 @@ class CyclicPoissonPlan(WholeRun[CyclicPoisson]):
         return problems
 
     def untruncated(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
-        """Return the mechanism: the recursion, averaged over the phases."""
+        """Return the mechanism: the recursion, averaged over the phases.
+
+        δ of an added record is at most that of the first part: it is convex in the likelihood ratio, a mean over the phases.
+        """
         n, b, p = number(self.node.training.iterations), self.node.separation() or 1, self.node.sampling_probability()
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.phases", (tuple(scaled_coefficients(self, sigma)), n, b, p))
-        return SampledMechanism(recipe, directions, n, STEP_COST * n, p)
+        composed: dict[Direction, tuple[Rounds, ...]] = {}
+        if "replace" in directions:
+            composed["add"] = _first_part(self, two_sided=False, reverse=True)[0]
+        return SampledMechanism(recipe, directions, n, STEP_COST * n, p, composed=composed)
 
     def differentiable(self) -> Differentiable | None:
         """Return the derivatives by the coefficients if the phase is random, else None."""

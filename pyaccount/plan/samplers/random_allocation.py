@@ -50,6 +50,7 @@ from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core
+    from pyaccount.directions import Direction
     from pyaccount.document.sections import Privacy
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
@@ -290,10 +291,10 @@ class SampledAllocations(InPlace[RandomAllocation]):
         directions, cost = sampled_directions(self.asked.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
         allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
         run = together([(allocated, number(self.node.training.iterations) // t)])
-        if self.inner.mirrored():
-            return run
         blocks = self.inner.on(replace(self.node, count=1)).bounds()
-        return replace(run, composed={side: blocks[side].upper for side in directions})
+        # A replaced record is bounded by way of a run without it: see the core's `proposals::replicated`.
+        known: tuple[Direction, ...] = ("add",) if self.inner.mirrored() else directions
+        return replace(run, composed={side: blocks[side].upper for side in known})
 
     def _with_matrix(self, t: int, k: int) -> SampledMechanism:
         """Return the mechanism of a whole run with a matrix."""

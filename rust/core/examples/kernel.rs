@@ -208,7 +208,7 @@ fn timed_samples(proposed: &Arc<dyn Samples>, direction: Direction, n: usize) ->
     let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
     let parts = vec![Part { proposed: Arc::clone(proposed), runs: 1 }];
-    let job = Job { parts, direction, curve: None, tables, edges: None, key };
+    let job = Job { parts, direction, curve: None, floor: None, tables, edges: None, key };
     let mut line = String::new();
     for threads in [1, 2] {
         let mut best: Vec<f64> = (0..5)

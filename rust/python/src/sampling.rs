@@ -18,7 +18,7 @@ use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::proposals::drawn::{
-    generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
+    floored_rounding_of, generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
 };
 use pyaccount_core::montecarlo::proposals::replicated::{Replicated, NO_CHAIN};
 use pyaccount_core::montecarlo::simulate::{simulate, Job};
@@ -296,8 +296,8 @@ impl Sampled {
 
     /// Returns bounds of the proposal. With an `order`, they are of samples of that power of the likelihood ratio of a
     /// removed record, whatever the proposal is; with a `block` too, these are drawn in blocks of that many rounds;
-    /// with `most_busy`, no more than that many replicas are busy at once.
-    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, most_busy = None, threads = 1, time_limit = None))]
+    /// with `most_busy`, no more than that many replicas are busy at once; with a `floor`, they are of a replaced record.
+    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, most_busy = None, floor = None, threads = 1, time_limit = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn bounds(
         &self,
@@ -310,6 +310,7 @@ impl Sampled {
         order: Option<usize>,
         block: Option<usize>,
         most_busy: Option<usize>,
+        floor: Option<f64>,
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<(f64, f64, f64)> {
@@ -318,8 +319,12 @@ impl Sampled {
             Some(order) => self.replicated(py, Replicas { order, most_busy, block }, threads, time_limit)?,
         };
         let curve = curve.map(|curve| &*curve.0);
-        let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
-        let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+        let (direction, epsilon, read) = match floor {
+            // With a curve, or without a power, nothing is drawn.
+            Some(floor) => (Direction::Remove, floor, floored_rounding_of(&parts, floor)),
+            None => (direction_of(direction)?, epsilon, curve.map_or(0.0, |curve| curve.argument_error(epsilon))),
+        };
+        let limits = weight_bounds_of(&parts, direction, epsilon, curve);
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
@@ -343,7 +348,7 @@ impl Sampled {
     }
 
     /// Runs shards of samples; the arguments are those of `bounds` with an `order`.
-    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None, most_busy = None))]
+    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None, most_busy = None, floor = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
@@ -362,9 +367,10 @@ impl Sampled {
         order: Option<usize>,
         block: Option<usize>,
         most_busy: Option<usize>,
+        floor: Option<f64>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
         let mut job = self.job(direction, parameter, mean_scale, tables, edges, key)?;
-        job.curve = curve.map(|curve| Arc::clone(&curve.0));
+        (job.curve, job.floor) = (curve.map(|curve| Arc::clone(&curve.0)), floor);
         if let Some(order) = order {
             job.parts = self.replicated(py, Replicas { order, most_busy, block }, threads, time_limit)?;
         }
@@ -565,6 +571,7 @@ impl Sampled {
             parts: self.parts(parameter, mean_scale)?,
             direction: direction_of(direction)?,
             curve: None,
+            floor: None,
             tables: tables.into_iter().map(table).collect(),
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
             key: stream_key(key),

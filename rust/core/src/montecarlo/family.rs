@@ -353,9 +353,15 @@ pub trait Kernel: Family + Sized {
     /// Returns the log densities of up to eight outcomes; see [`crate::montecarlo::mechanism::Mechanism::log_densities`].
     fn given<V: Vector>(&self, direction: Direction, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios;
 
-    /// Draws eight samples of tuples of replicas, and returns ln f. Asked only of families with
-    /// [`Family::participations`].
-    fn replicas<V: Vector>(&self, _: &mut DrawTuples<'_>, _: &mut Stream, _: &mut Self::Scratch) -> Ratios {
+    /// Draws eight samples of tuples of replicas, and returns ln f, with `mirrored` also ln f⁻. Asked only of families
+    /// with [`Family::participations`].
+    fn replicas<V: Vector>(
+        &self,
+        _: &mut DrawTuples<'_>,
+        _mirrored: bool,
+        _: &mut Stream,
+        _: &mut Self::Scratch,
+    ) -> Ratios {
         Ratios::NONE
     }
 }

@@ -37,6 +37,7 @@ impl<K: Kernel> Vectored for Weigh<'_, K> {
 struct Replicate<'a, 'b, K: Kernel> {
     kernel: &'a K,
     tuples: &'a mut DrawTuples<'b>,
+    mirrored: bool,
     stream: &'a mut Stream,
     scratch: &'a mut K::Scratch,
 }
@@ -46,7 +47,7 @@ impl<K: Kernel> Vectored for Replicate<'_, '_, K> {
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Ratios {
-        self.kernel.replicas::<V>(self.tuples, self.stream, self.scratch)
+        self.kernel.replicas::<V>(self.tuples, self.mirrored, self.stream, self.scratch)
     }
 }
 
@@ -86,7 +87,7 @@ pub trait Samples: Debug + Send + Sync {
     /// Returns the sums that bound these samples; see [`crate::montecarlo::weight_bounds`].
     fn sums(&self, direction: Direction) -> HolderSums;
 
-    /// Returns whether samples give information about this hockey stick.
+    /// Returns whether their values are those of this hockey stick; for samples of a power, with a floor for replacement.
     fn serves(&self, _direction: Direction) -> bool {
         true
     }
@@ -153,11 +154,12 @@ pub trait Sampled: Family {
     /// Returns the log densities of up to eight outcomes, by the copy for any machine.
     fn densities(&self, direction: Direction, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios;
 
-    /// Draws eight samples of tuples of replicas, and returns ln f.
+    /// Draws eight samples of tuples of replicas, and returns ln f, with `mirrored` also ln f⁻.
     fn replicate(
         &self,
         vectors: Vectors,
         tuples: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         buffers: &mut Buffers,
     ) -> Ratios;
@@ -193,10 +195,11 @@ impl<K: Kernel> Sampled for K {
         &self,
         vectors: Vectors,
         tuples: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         buffers: &mut Buffers,
     ) -> Ratios {
-        vectors.run(Replicate { kernel: self, tuples, stream, scratch: buffers.of::<K::Scratch>() })
+        vectors.run(Replicate { kernel: self, tuples, mirrored, stream, scratch: buffers.of::<K::Scratch>() })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::claims::histogram::{Edges, Histogram};
 use crate::montecarlo::family::{Purpose, Ratios, OF_PRESENCE};
 use crate::montecarlo::mechanism::Buffers;
-use crate::montecarlo::proposals::drawn::{rounding_of, Part};
+use crate::montecarlo::proposals::drawn::{floored_rounding_of, rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey, SHARD};
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::weight_bounds::Direction;
@@ -29,6 +29,8 @@ pub struct Job {
     pub direction: Direction,
     /// The curve of the composed profile, if there is one.
     pub curve: Option<Arc<Curve>>,
+    /// The floor of samples of a power for a replaced record; see [`crate::montecarlo::proposals::replicated`].
+    pub floor: Option<f64>,
     /// The bets to compute.
     pub tables: Vec<BetTable>,
     /// The bins of a histogram, if one is requested.
@@ -113,7 +115,13 @@ impl Job {
                 }
             }
         }
-        all.unwrap_or(Ratios::NONE)
+        let mut all = all.unwrap_or(Ratios::NONE);
+        if let (Some(floor), Some(part)) = (self.floor, self.parts.first()) {
+            let excess = V::splat(part.proposed.mean_scale() - 1.0);
+            let below = V::splat(floor).sub(V::load(&all.mixture)).max(V::splat(0.0));
+            below.mul_add(excess, V::load(&all.proposal)).store(&mut all.proposal);
+        }
+        all
     }
 }
 
@@ -165,6 +173,11 @@ impl Job {
         self.edges.is_some() || self.tables.iter().any(|table| !table.bets.is_empty())
     }
 
+    /// Returns whether samples are neither composed with a curve nor counted in a histogram.
+    fn alone(&self) -> bool {
+        self.curve.is_none() && self.edges.is_none()
+    }
+
     /// Returns the rounding bound, if the job is valid.
     fn check(&self) -> Result<f64> {
         let mean_scale = self.parts.first().map_or(f64::NAN, |part| part.proposed.mean_scale());
@@ -179,16 +192,19 @@ impl Job {
             if part.proposed.mechanism().of_presence() && self.direction == Direction::Replace {
                 return Err(OF_PRESENCE);
             }
-            if !part.proposed.serves(self.direction) {
+            let floored = self.floor.is_some() && self.direction == Direction::Replace && self.alone();
+            let serves = part.proposed.serves(self.direction);
+            if serves == self.floor.is_some() || !(serves || floored && part.proposed.serves(Direction::Remove)) {
                 return Err(Error::Numerics {
-                    reason: "samples of a power of the likelihood ratio are of a removed record",
+                    reason: "samples of a power of the likelihood ratio are of a removed record, or of a replaced one with a \
+                             floor",
                 });
             }
         }
         for table in &self.tables {
             table.check()?;
         }
-        let error = rounding_of(&self.parts);
+        let error = rounding_of(&self.parts) + self.floor.map_or(0.0, |floor| floored_rounding_of(&self.parts, floor));
         if error.is_nan() || error > if self.binding() { 1e-6 } else { 1e-2 } {
             return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
         }

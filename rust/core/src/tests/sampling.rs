@@ -79,7 +79,15 @@ fn job(direction: Direction, mean_scale: f64) -> Job {
     let weight_bound = weight_bounds_of(&parts, direction, 0.5, None).value;
     let tables = vec![BetTable { epsilon: 0.5, weight_bound, bets: vec![(0.1, 0.5), (0.1, -0.5)] }];
     let key = StreamKey { seed: 9, purpose: 1, candidate: 2, direction: 0 };
-    Job { parts, direction, curve: None, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
+    Job {
+        parts,
+        direction,
+        curve: None,
+        floor: None,
+        tables,
+        edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }),
+        key,
+    }
 }
 
 #[test]

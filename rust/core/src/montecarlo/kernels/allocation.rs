@@ -424,6 +424,7 @@ impl Kernel for AllocationKernel {
     fn replicas<V: Vector>(
         &self,
         tuples: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         scratch: &mut AllocationScratch,
     ) -> Ratios {
@@ -434,7 +435,7 @@ impl Kernel for AllocationKernel {
                 scratch.rows[round][lane] = count.mul_add(self.unit, scratch.rows[round][lane]);
             }
         }
-        self.ratios::<V>(false, scratch)
+        self.ratios::<V>(mirrored, scratch)
     }
 }
 

@@ -418,6 +418,7 @@ impl Kernel for AutomatonKernel {
     fn replicas<V: Vector>(
         &self,
         tuples: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         scratch: &mut AutomatonScratch,
     ) -> Ratios {
@@ -425,7 +426,7 @@ impl Kernel for AutomatonKernel {
         scratch.rows.resize(self.automaton().steps, splat(0.0));
         draw_noise::<V>(stream, &mut scratch.rows);
         self.add(1.0, scratch);
-        self.ratios::<V>(false, scratch)
+        self.ratios::<V>(mirrored, scratch)
     }
 }
 

@@ -455,6 +455,7 @@ impl Kernel for BinsKernel {
     fn replicas<V: Vector>(
         &self,
         tuples: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         scratch: &mut BinsScratch,
     ) -> Ratios {
@@ -467,7 +468,7 @@ impl Kernel for BinsKernel {
             }
         }
         scratch.patterns = patterns;
-        self.ratios::<V>(false, scratch)
+        self.ratios::<V>(mirrored, scratch)
     }
 }
 

@@ -553,15 +553,16 @@ impl Kernel for RenewalKernel {
     fn replicas<V: Vector>(
         &self,
         draw: &mut DrawTuples<'_>,
+        mirrored: bool,
         stream: &mut Stream,
         scratch: &mut RenewalScratch,
     ) -> Ratios {
         let before = stream.clone();
-        let linear = self.ratios::<V, _>(None, false, &mut Tuples { draw, stream }, scratch);
+        let linear = self.ratios::<V, _>(None, mirrored, &mut Tuples { draw, stream }, scratch);
         linear.unwrap_or_else(|| {
             // The samples left the linear domain: they are drawn again from the saved state.
             *stream = before;
-            self.logarithmic::<V, _>(None, false, &mut Tuples { draw, stream }, scratch)
+            self.logarithmic::<V, _>(None, mirrored, &mut Tuples { draw, stream }, scratch)
         })
     }
 }

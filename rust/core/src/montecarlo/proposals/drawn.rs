@@ -22,6 +22,9 @@ pub struct Part {
 }
 
 /// Returns bounds on the contribution of one sample of all parts at this ε; see [`crate::montecarlo::weight_bounds`].
+///
+/// Those of a replaced record with a floor a are the bounds for a removed one at a (see
+/// [`crate::montecarlo::proposals::replicated`]): the factor is at most sup ρ·e^{−(m−1)a}.
 pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
     let Some(first) = parts.first() else { return WeightBounds::NONE };
     let sums = parts.iter().map(|part| (part.proposed.sums(direction), part.runs));
@@ -55,6 +58,13 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
         f64::from(part.runs) * (part.proposed.rounding() + sums)
     };
     parts.iter().map(each).sum()
+}
+
+/// Returns a bound on what a floor adds to the error of the proposal's log density: two roundings of (m − 1)(a − ln f)₊.
+pub fn floored_rounding_of(parts: &[Part], floor: f64) -> f64 {
+    let size = |part: &Part| f64::from(part.runs) * part.proposed.mechanism().magnitude(part.proposed.mean_scale());
+    let excess = parts.first().map_or(0.0, |part| part.proposed.mean_scale() - 1.0);
+    4.0 * UNIT_ROUNDOFF * excess * (floor.abs() + parts.iter().map(size).sum::<f64>())
 }
 
 /// Returns a bound on |E V − δ(ε)| due to the finite generator of normal numbers and participation patterns.

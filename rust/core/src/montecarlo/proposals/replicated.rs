@@ -9,6 +9,19 @@
 //!
 //! A tuple that was given up is a sample with V = 0. If at most K replicas may be busy at once, E V is below
 //! δ_remove(ε) by at most sup_x f^{1−m}D(x)·Z_⊥, which [`crate::replicas::left_out`] proves and bounds.
+//!
+//! **A replaced record, with a floor a.** P is compared with its mirror image, so f where the value is positive has no
+//! useful lower bound, and f^{1−m} none from above. Samples are of V = ρ e^{−(m−1)max(L, a)}·(1 − e^ε f⁻/f)₊, cut off at
+//! W, the bound on V of a *removed* record at a: W = sup ρ·w, w = e^{−(m−1)a}(m−1)^{m−1}/m^m. Then
+//!
+//! δ_replace(ε) = E_R (f − e^ε f⁻)₊ ≤ E min(V, W) + e^a·δ_add(ε − a).
+//!
+//! Proof. Given y, the mean of ρ over the tuples is f^m as a density relative to R. Where L ≥ a, ρ ≤ sup ρ gives min(V, W)
+//! ≥ (ρ/sup ρ)·min(sup ρ·h, W) with V = ρh, so the mean given y is at least min(f^m h, f^m w), with f^m h = (f − e^ε f⁻)₊,
+//! and f^m w ≥ f − e^a for all f ≥ 0: the tangent of f^m w at f = e^a m/(m−1). So at most (e^a − e^ε f⁻)₊ is lost. Where L < a,
+//! no more can be lost, since f < e^a. And E_R (e^a − e^ε f⁻)₊ = e^a E_R (1 − e^{ε−a} f)₊ by the symmetry of R. If not all
+//! replicas may be busy, the mean of ρ is f^m − f_⊥, and what else is lost is at most f_⊥ w: as for a removed record at a. The
+//! slopes of ln V are smaller than without a floor, where L < a. All of this holds for products over several mechanisms.
 
 use std::sync::OnceLock;
 
@@ -87,7 +100,7 @@ impl Samples for Replicated {
         HolderSums::Known { sum, overlap: Approximation::default() }
     }
 
-    /// Samples of a power of f are of a removed record.
+    /// Samples of a power of f are of a removed record, or have a floor.
     fn serves(&self, direction: Direction) -> bool {
         direction == Direction::Remove
     }
@@ -122,7 +135,8 @@ impl Samples for Replicated {
     }
 
     /// The log densities are ln f, and m ln f − ln ρ of the proposal.
-    fn draw(&self, vectors: Vectors, _: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
+    fn draw(&self, vectors: Vectors, purpose: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
+        let mirrored = purpose.direction == Direction::Replace;
         let mut log_weights = splat(0.0);
         let mut states = std::mem::take(buffers.of::<States>());
         let mut tuples = |stream: &mut Stream, patterns: &mut LanePatterns| {
@@ -146,11 +160,11 @@ impl Samples for Replicated {
                 Drawn::Placed(placed) => vectors.run(Place { placed, stream, bins, log_weights, patterns }),
             }
         };
-        let mut ratios = self.mechanism.replicate(vectors, &mut tuples, stream, buffers);
+        let mut ratios = self.mechanism.replicate(vectors, &mut tuples, mirrored, stream, buffers);
         *buffers.of::<States>() = states;
         for lane in 0..LANES {
             if log_weights[lane] == f64::NEG_INFINITY {
-                ratios.mixture[lane] = WORTHLESS;
+                (ratios.mixture[lane], ratios.mirrored[lane]) = (WORTHLESS, 0.0);
                 ratios.proposal[lane] = 0.0;
             } else {
                 ratios.proposal[lane] = ratios.mixture[lane].mul_add(self.power(), -log_weights[lane]);
