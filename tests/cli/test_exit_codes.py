@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gate_tools import RUNS
@@ -33,6 +34,16 @@ def forked() -> Iterator[Path]:
         yield client
 
 
+def in_forks(lines: list[str], folder: Path, closed: tuple[str, ...] = (), **environment: str) -> dict[str, list[Any]]:
+    """Run command lines in forks of one process: their exit codes, whether there was a traceback, and whether all was UTF-8."""
+    asked = folder / "asked.json"
+    asked.write_text(json.dumps([(shlex.split(line), closed) for line in lines]), encoding="utf-8")
+    program = [sys.executable, str(ROOT / "tests" / "helpers" / "forked_commands.py"), str(asked)]
+    done = subprocess.run(program, cwd=folder, capture_output=True, check=False, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return dict(zip(lines, json.loads(done.stdout), strict=True))
+
+
 @pytest.mark.parametrize(
     "environment",
     [
@@ -42,20 +53,19 @@ def forked() -> Iterator[Path]:
     ],
     ids=["cp1252", "ascii", "C"],
 )
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (f"certify {EXAMPLE}", HOLDS),
-        (f"certify {EXAMPLE} --set privacy.epsilon=2", FAILS),
-        (f"certify {EXAMPLE} --set noise.multiplier=σ", WRONG),
-        (f"check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5", HOLDS),
-        (f"report {CERTIFICATE} --format text", HOLDS),
-        ("certify --help", HOLDS),
-    ],
-)  # fmt: skip
-def test_any_locale_does(environment: dict[str, str], arguments: str, code: int) -> None:
-    done = bash(f"{ME} {arguments}", **environment)
-    assert (done.returncode, b"Traceback" in done.stderr) == (code, False), done.stderr
+def test_any_locale_does(environment: dict[str, str], tmp_path: Path) -> None:
+    codes = {
+        f"certify {EXAMPLE}": HOLDS,
+        f"certify {EXAMPLE} --set privacy.epsilon=2": FAILS,
+        f"check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5": HOLDS,
+        f"report {CERTIFICATE} --format text": HOLDS,
+        "certify --help": HOLDS,
+    }
+    answers = in_forks(list(codes), tmp_path, **environment)
+    assert answers == {line: [code, False, True] for line, code in codes.items()}
+    # Python reads arguments by the locale when it starts.
+    done = bash(f"{ME} certify {EXAMPLE} --set noise.multiplier=σ", **environment)
+    assert (done.returncode, b"Traceback" in done.stderr) == (WRONG, False), done.stderr
     assert (done.stdout + done.stderr).decode()
 
 
@@ -116,13 +126,8 @@ COMMANDS = [
     ids=[">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"],
 )
 def test_closed_streams_change_no_exit_code(closed: tuple[str, ...], tmp_path: Path) -> None:
-    asked = tmp_path / "asked.json"
-    asked.write_text(json.dumps([(shlex.split(line), closed) for line, _ in COMMANDS]), encoding="utf-8")
-    program = [sys.executable, str(ROOT / "tests" / "helpers" / "forked_commands.py"), str(asked)]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answers = {line: answer for (line, _), answer in zip(COMMANDS, json.loads(done.stdout), strict=True)}
-    assert answers == {line: [code, False] for line, code in COMMANDS}
+    answers = in_forks([line for line, _ in COMMANDS], tmp_path, closed)
+    assert answers == {line: [code, False, True] for line, code in COMMANDS}
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])

@@ -1,8 +1,8 @@
-"""Runs commands with closed streams: a program that forks a process for each command.
+"""Runs commands with closed streams or in another locale: a program that forks a process for each command.
 
 Its argument is a JSON file: a list of command lines, each a list of arguments and the names of the streams to close. For each
-command it prints as JSON the exit code, and whether stderr, if open, contained a traceback. Modules are loaded only once.
-Starting Python from a shell with closed streams has tests of its own.
+command it prints as JSON the exit code, whether what it wrote contained a traceback, and whether that was UTF-8. Modules are
+loaded only once. Starting Python from a shell with closed streams has tests of its own.
 """
 
 import json
@@ -27,7 +27,7 @@ def command(arguments: list[str], closed: list[str], told: int) -> None:
             setattr(sys, name, None)
             os.close(descriptor)
         else:
-            os.dup2(told if name == "stderr" else nowhere, descriptor)
+            os.dup2(nowhere if name == "stdin" else told, descriptor)
     os.close(nowhere)
     sys.argv = ["pyaccount", *arguments]
     cli.main()
@@ -45,7 +45,8 @@ def main(asked: Path) -> None:
                 command(arguments, closed, told.fileno())
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             told.seek(0)
-            answers.append((code, b"Traceback" in told.read()))
+            written = told.read()
+            answers.append((code, b"Traceback" in written, written == written.decode(errors="ignore").encode()))
     print(json.dumps(answers))
 
 
