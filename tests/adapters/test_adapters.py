@@ -244,6 +244,7 @@ TREES: list[tuple[Any, list[str], int]] = [
 ]
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize(
     ("tree", "adjacency", "rounds"), [(tree, adjacency, n) for tree, known, n in TREES for adjacency in known]
 )
@@ -257,6 +258,7 @@ def test_the_peers_figure_meets_the_interval(tree: Any, adjacency: str, rounds: 
     assert theirs <= certificate.epsilon + rounds * GRID
 
 
+@pytest.mark.usefixtures("without_profiles")
 def test_truncated_batches_under_zero_out(snapshot: Snapshot) -> None:
     event = Many(dp.TruncatedSubsampledGaussianDpEvent(200, 0.05, 12, 1.5), 10)
     document = dp_accounting.from_event(event, adjacency="zero-out", delta=DELTA)
@@ -501,8 +503,8 @@ def test_documents_of_events() -> None:
     assert dp_accounting.to_event(blank) == dp_accounting.to_event(BASE)
 
 
-@pytest.mark.parametrize("draws", [2, 5])
-@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
+@pytest.mark.usefixtures("without_profiles")
+@pytest.mark.parametrize(("adjacency", "draws"), [("add-remove", 5), ("zero-out", 2)])
 def test_several_draws_are_a_mixture(adjacency: str, draws: int) -> None:
     """The library's own accountant of mixtures finds the ε of the certificate, which is not below the truth."""
     raw = {
@@ -546,6 +548,7 @@ def test_a_mixture_is_its_components() -> None:
     assert pyaccount.certify(one).epsilon == pytest.approx(pyaccount.certify(noise).epsilon, rel=1e-9)
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize("draws", [1, 2, 5])
 def test_a_binomial_mixture_is_its_sampler(draws: int) -> None:
     sampler = {
@@ -560,12 +563,11 @@ def test_a_binomial_mixture_is_its_sampler(draws: int) -> None:
     assert pyaccount.certify(found).epsilon == pytest.approx(pyaccount.certify(sampler).epsilon, rel=1e-6)
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize(
     ("sigma", "sensitivities", "law", "count"),
     [
-        (1.0, [0.0, 1.0, 2.0], binomial(2, 0.1), 1),
         (2.0, [0.0, 0.5, 1.0, 1.5], binomial(3, 0.02), 10),
-        (0.7, [0.0, 1.0], [0.9, 0.1], 3),
         (1.5, [2.0], [1.0], 2),
         (1.0, [0.0, 1.0, 2.5], [0.7, 0.2, 0.1], 2),
         (2.0, [0.5, 1.0, 1.75, 4.0], [0.4, 0.3, 0.2, 0.1], 4),

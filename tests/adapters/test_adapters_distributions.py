@@ -47,7 +47,7 @@ def stated(distribution: Any) -> list[tuple[float, float]]:
 def test_the_points_that_are_read_are_those_of_the_distribution_from_above(distribution: Any) -> None:
     points = stated(distribution)
     assert points[0][0] == 0.0
-    for epsilon, delta in points:
+    for epsilon, delta in [*points[:: 1 + len(points) // 200], points[-1]]:
         # Each ε was rounded up; and compositions of dp_accounting have masses below 0, which are read as 0.
         assert delta >= distribution.get_delta_for_epsilon(epsilon)
         assert delta <= distribution.get_delta_for_epsilon(epsilon * (1 - 1e-13)) * (1 + 1e-9) + 1e-12
