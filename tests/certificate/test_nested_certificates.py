@@ -14,7 +14,7 @@ STEPS: dict[str, Any] = {"training": {"iterations": 3}, "sampler": {"kind": "non
 BATCHES: dict[str, Any] = sectioned("name=batches iterations=30 sampling_probability=0.1 sampler=poisson multiplier=4")
 NUMBER: dict[str, Any] = {"mechanism": {"kind": "laplace", "scale": 50}}
 SOLVED: dict[str, Any] = {**STEPS, "noise": {"multiplier": "solve"}}
-SAMPLE: dict[str, Any] = {"kind": "poisson", "sampling_probability": 0.01}
+SAMPLE: dict[str, Any] = {"kind": "poisson", "sampling_probability": 0.1}
 STRATA: dict[str, Any] = {"strata": {"a": 0.1, "b": 0.05}}
 FIXED: dict[str, Any] = sectioned(
     iterations=2, dataset_size=100, expected_batch_size=10, sampler="fixed-size", multiplier=9

@@ -38,7 +38,10 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
             *("privacy.delta=1e-2", "privacy.epsilon=solve"),
         ),
     ),
-    "substitution": ("fixed-size-replace-one", ()),
+    "substitution": (
+        "fixed-size-replace-one",
+        ("training.iterations=2", "noise.multiplier=2", "accounting.profile=[1]"),
+    ),
     "group": ("group-level-poisson", ("privacy.group_size=3",)),
 }
 
