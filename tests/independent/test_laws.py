@@ -52,8 +52,7 @@ def test_draws_that_displace_others_are_bounded_for_every_noise(sigma: float, k:
             assert part.value(GRID, k, side) / 2**400 <= exact + 1e-7
 
 
-@pytest.mark.parametrize("kind", ["fixed-size", "with-replacement"])
-@pytest.mark.parametrize("sigma", [0.1, 0.14])
+@pytest.mark.parametrize(("kind", "sigma"), [("fixed-size", 0.14), ("with-replacement", 0.1)])
 def test_little_noise_on_fixed_draws_proves_nothing_small(kind: str, sigma: float) -> None:
     found = judged(rounds({"kind": kind, "records": "1000", "size": "10"}, 1, str(sigma)), 0.1)
     assert found["verdict"] != "proven"
