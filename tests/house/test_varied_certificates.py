@@ -176,7 +176,7 @@ def test_numbers_at_which_arithmetic_goes_wrong(name: str, changes: dict[str, An
     assert set(codes) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("error", [0.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308])
+@pytest.mark.parametrize("error", [0.0, 5e-324, 1.7976931348623157e308])
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1.0, 1.7976931348623157e308])
 def test_pictures_of_numbers_at_the_ends_of_the_doubles(epsilon: float, error: float) -> None:
     certificate = changed(golden("deterministic"), guarantee__epsilon=epsilon, utility__prefix_sum_mse=error)
