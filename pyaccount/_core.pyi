@@ -207,6 +207,17 @@ class RoundProfile:
         """A mechanism that is run with probability q, where the output may show whether it was: q·h(α) + (1 − q)(1 − α)₊."""
 
     @staticmethod
+    def shown(inner: RoundProfile, probability: float, *, reverse: bool) -> RoundProfile:
+        """A pair beside an outcome that shows the record with probability r, from its profile h in the same direction.
+
+        r + (1 − r)·h(α/(1 − r)) for remove, h(α(1 − r)) for add (`reverse`), α = e^ε.
+        """
+
+    @staticmethod
+    def worst(profiles: Sequence[RoundProfile]) -> RoundProfile:
+        """The largest of several profiles at each ε, for data sets of which it is not known which of the pairs they have."""
+
+    @staticmethod
     def renyi(orders: Sequence[float], bounds: Sequence[float]) -> RoundProfile:
         """The profile of both directions that follows from Rényi divergences D_a ≤ bound in nats, at orders a > 1.
 

@@ -107,6 +107,13 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "`exponential`": {"kind": "exponential", "epsilon": 0.5},
     "`permute-and-flip`": {"kind": "permute-and-flip", "epsilon": 0.5},
     "`report-noisy-max`": {"kind": "report-noisy-max", "noise": "exponential", "epsilon": 0.5},
+    "`partition-selection`": {
+        "kind": "partition-selection",
+        "strategy": "laplace",
+        "max_partitions": 2,
+        "scale": 2,
+        "delta": 1e-8,
+    },
 }
 #: How mechanisms are run: the title, what it is about, and the phase around a mechanism.
 AROUND: tuple[tuple[str, str, dict[str, Any]], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
-from adversaries import mechanisms, selections, separated, stated, training, truncated, unsampled, wrappers
+from adversaries import mechanisms, partitions, selections, separated, stated, training, truncated, unsampled, wrappers
 from adversaries.component import Builder, Component, Impossible, Setting
 from pyaccount.document.amplification import Base
 from pyaccount.document.matrices import MATRICES
@@ -33,6 +33,7 @@ SIMPLE: dict[str, Builder] = {
     "mechanism exponential": selections.exponential,
     "mechanism permute-and-flip": selections.permute_and_flip,
     "mechanism report-noisy-max": selections.report_noisy_max,
+    "mechanism partition-selection": partitions.partition_selection,
     **{f"sampler {kind}": build for kind, build in training.BUILDERS.items()},
     "sampler none": unsampled.ordered,
     "noise gaussian": unsampled.ordered,

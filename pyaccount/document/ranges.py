@@ -88,6 +88,9 @@ SCALE = Range(1e-12, 1e12, measure="unit of the release")
 SHIFT = Range(1, 10**6, measure="steps")
 MOVED = Range(1, 10**6, measure="numbers")
 RESPONSES = Range(2, 10**9, measure="values")
+#: The number of partitions of a record, and the count from which on a partition is selected.
+MAX_PARTITIONS = Range(1, 10**6, measure="partitions")
+THRESHOLD = Range(1e-6, 1e12, measure="records")
 TRUTH_PROBABILITY = Range(0, 1, above=True, below=True, measure="probability")
 #: In policies: the probability that a guarantee is false, and the age of a certificate.
 FAILURE_PROBABILITY = Range(0, 1, measure="probability")

@@ -333,10 +333,10 @@ def _homes() -> dict[str, Path]:
 @cache
 def _also_called() -> dict[str, Path]:
     """Return the paths of the fields of kinds, by their names in other libraries."""
-    from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
+    from pyaccount.document.models import MechanismDocument, SingleDocument  # for documents about mechanisms only
 
     names: dict[str, Path] = {}
-    for path, field in leaves(SingleDocument):
+    for path, field in (*leaves(MechanismDocument), *leaves(SingleDocument)):
         for annotation in field.metadata:
             if isinstance(annotation, AlsoCalled):
                 names |= dict.fromkeys(annotation.names.split(), path)

@@ -209,7 +209,7 @@ def unreachable(
 
 def _symbol(blank: Path | None) -> str:
     """Return what a noise blank is called in a sentence."""
-    return "scale" if blank is not None and blank[-1] == "scale" else "σ"
+    return str(blank[-1]) if blank is not None and blank[-1] in ("scale", "threshold") else "σ"
 
 
 def _home_of(blank: Path | None) -> str:
@@ -234,6 +234,9 @@ def _noise_range(search: Search) -> tuple[float, float, float]:
             for one in search.document.every_node()
             if isinstance(one, MechanismRelease) and one.at("mechanism") == search.path[:-1]
         )
+        ends = mechanism.searched(str(search.path[-1]))
+        if ends is not None:
+            return *ends, max(1.0, ends[0])
         unit = float(getattr(mechanism, "sensitivity", 1.0))
         low, high = (min(max(end * unit, SCALE.minimum), SCALE.maximum) for end in NOISE_RANGE)
         if mechanism.step_of_noise is not None:
@@ -258,9 +261,10 @@ def _smallest_noise(search: Search) -> Solution:
     while not search.held or not search.failed:
         verdict = search.try_value(value, ROUGH)
         if verdict.holds and value <= low:
+            what = {"σ": "noise multiplier"}.get(symbol, symbol)
             raise search.infeasible(
-                f"the target {search.target.words} holds with hardly any noise (already at {symbol} = {low:g}), so there is no "
-                f"meaningful smallest {'noise multiplier' if symbol == 'σ' else symbol}",
+                f"the target {search.target.words} holds with hardly any {'threshold' if symbol == 'threshold' else 'noise'} "
+                f"(already at {symbol} = {low:g}), so there is no meaningful smallest {what}",
                 search.target.tighter,
             )
         if not verdict.holds and value >= high:

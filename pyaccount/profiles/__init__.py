@@ -40,7 +40,14 @@ from pyaccount.profiles.training import (
     SummedOutputsProfile,
     TruncatedPoissonProfile,
 )
-from pyaccount.profiles.wrappers import CompositionProfile, SelectionProfile, SometimesProfile, SubsampledProfile
+from pyaccount.profiles.wrappers import (
+    CompositionProfile,
+    SelectionProfile,
+    ShownProfile,
+    SometimesProfile,
+    SubsampledProfile,
+    WorstProfile,
+)
 
 __all__ = [
     "AllocationProfile",
@@ -66,10 +73,12 @@ __all__ = [
     "Rounds",
     "SelectionProfile",
     "SeveralOfProfile",
+    "ShownProfile",
     "SometimesProfile",
     "SubsampledProfile",
     "SummedOutputsProfile",
     "TruncatedPoissonProfile",
+    "WorstProfile",
     "ZcdpProfile",
     "added",
     "counted",

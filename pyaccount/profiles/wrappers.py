@@ -1,4 +1,7 @@
-"""Profiles of what is done with other mechanisms: composed, run on a sample, run sometimes, the best of several runs."""
+"""Profiles of what is done with other mechanisms: composed, run on a sample, run sometimes, the best of several runs.
+
+Further a record that is shown beside them, and the worst of several.
+"""
 
 from __future__ import annotations
 
@@ -73,6 +76,39 @@ class SometimesProfile(_OfOne):
 
     inner: ProfileKind
     probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProfile(_OfOne):
+    """A pair beside an outcome that shows the record with a probability; `reverse` is the direction add."""
+
+    constructor: ClassVar[str] = "shown"
+    called: ClassVar[str | None] = "a release that may show the record, such as partition selection"
+    without_divergence: ClassVar[str] = ": what shows the record has an infinite one"
+
+    inner: ProfileKind
+    probability: float
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorstProfile(ProfileKind):
+    """The largest of several profiles, of which it is not known which one is that of the data sets."""
+
+    constructor: ClassVar[str] = "worst"
+    called: ClassVar[str | None] = "partition selection"
+    without_divergence: ClassVar[str] = ": a partition that only the record has makes it infinite"
+
+    profiles: tuple[ProfileKind, ...]
+
+    def _made(self) -> _core.RoundProfile:
+        return _core.RoundProfile.worst([one.build() for one in self.profiles])
+
+    def reversed(self) -> WorstProfile | None:
+        """Return the largest of the profiles of the reversed pairs; None if one of them is not known."""
+        reversals = [one.reversed() for one in self.profiles]
+        known = tuple(one for one in reversals if one is not None)
+        return WorstProfile(known) if len(known) == len(reversals) else None
 
 
 @dataclass(frozen=True, slots=True)

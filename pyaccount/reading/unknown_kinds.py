@@ -85,9 +85,6 @@ MECHANISMS = {
     f"Steinke 2021), so its bound does not hold; {_ITS_GUARANTEE}",
     "staircase": "no bound for staircase noise is implemented, and that for Laplace noise does not hold for it; "
     f"{_ITS_GUARANTEE}",
-    "partition-selection": "a threshold hides which keys exist except with a probability δ, with which any key that only one "
-    "record has passes: write two phases, the noise on the counts as a mechanism of its kind, and `mechanism: {kind: stated, "
-    "epsilon: 0, delta: δ}` (docs/mechanisms.md)",
 }
 
 #: Other words that people and libraries use for these kinds.
@@ -106,7 +103,6 @@ ALIASES: dict[str, str] = {
         "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians secagg",
         "sparse-vector": "svt above-threshold abovethreshold sparse-vector-technique numeric-sparse",
         "pate": "teacher-ensemble teachers",
-        "partition-selection": "thresholding threshold partitions private-partition-selection key-selection set-union",
         "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",
         "exponential": "exponential-mechanism report-noisy-max permute-and-flip gumbel",
     }.items()

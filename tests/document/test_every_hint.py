@@ -73,6 +73,8 @@ FIELDS = {
     "sampler.max_participations": "participations num_participations",
     "matrix.bands": "num_bands",
     "matrix.coefficients": "coefs toeplitz_coefficients first_column",
+    # How many partitions a record is counted in, in every library.
+    "mechanism.max_partitions": "l0_sensitivity max_partitions_contributed max_groups_contributed max_contributed_partitions",
     "workload.ema_decay": "polyak_decay averaging_decay",
 }
 
@@ -156,6 +158,9 @@ KIND_WORDS = {
         # The report of the largest utility with Gumbel noise is the exponential mechanism.
         "exponential": "exponential-mechanism em gumbel softmax-selection",
         "permute-and-flip": "permute-flip permuteandflip pf",
+        # What is selected is a group of a table, by its count: nothing else is called so.
+        "partition-selection": "thresholding threshold partitions private-partition-selection key-selection set-union "
+        "tau-thresholding select-partitions stability-histogram unknown-domain",
         "report-noisy-max": "noisy-max rnm argmax report-noisy-argmax noisy-argmax",
         "randomized-response": "rr randomised-response k-rr krr warner",
         "mixture-of-gaussians": "gaussian-mixture mixture-of-gaussian mog mixture-gaussian mixtureofgaussians",
@@ -181,8 +186,7 @@ REFUSED = {
     "matrix": "optimal banded-toeplitz banded restarted-tree tree-restart",
     "noise": "discrete-gaussian discrete-laplace geometric skellam binomial staircase exponential gumbel",
     "mechanism": (
-        "sparse-vector svt pate teachers shuffle skellam binomial distributed-discrete-gaussian ddgauss secagg staircase "
-        "partition-selection thresholding"
+        "sparse-vector svt pate teachers shuffle skellam binomial distributed-discrete-gaussian ddgauss secagg staircase"
     ),
 }
 

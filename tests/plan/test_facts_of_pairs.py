@@ -31,9 +31,11 @@ from pyaccount.profiles import (
     PoissonProfile,
     ProfileKind,
     SelectionProfile,
+    ShownProfile,
     SometimesProfile,
     SubsampledProfile,
     TruncatedPoissonProfile,
+    WorstProfile,
     ZcdpProfile,
 )
 
@@ -58,6 +60,10 @@ PAIRS = [
     SubsampledProfile(INNER, 0.2, reverse=False),
     SometimesProfile(INNER, 0.2),
     SubsampledProfile(CompositionProfile(((INNER, 2),), below=False), 0.2, reverse=False),
+    ShownProfile(INNER, 0.01, reverse=False),
+    ShownProfile(GaussianProfile(1.0, 0.7), 0.01, reverse=True),
+    WorstProfile((ShownProfile(FiniteProfile((1.0,), (1.0,)), 0.01, reverse=False), LaplaceProfile(1.0, 3.0))),
+    WorstProfile((LaplaceProfile(1.0, 3.0), GaussianProfile(1.0, 0.7))),
 ]
 
 

@@ -17,6 +17,7 @@ from pyaccount.document.mechanisms.additive import (
     MixtureOfGaussians,
 )
 from pyaccount.document.mechanisms.base import MechanismKind
+from pyaccount.document.mechanisms.partitions import PartitionSelection
 from pyaccount.document.mechanisms.selections import Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax
 from pyaccount.document.mechanisms.stated import Stated
 from pyaccount.reading.kinds import Kinds
@@ -32,6 +33,7 @@ __all__ = [
     "LaplaceMechanism",
     "MechanismKind",
     "MixtureOfGaussians",
+    "PartitionSelection",
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
@@ -50,6 +52,7 @@ MECHANISMS: tuple[type[MechanismKind], ...] = (
     Exponential,
     PermuteAndFlip,
     ReportNoisyMax,
+    PartitionSelection,
 )
 
 #: The type of the mechanism in a document.

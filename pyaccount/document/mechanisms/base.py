@@ -55,6 +55,10 @@ class MechanismKind(Kind):
         """Return whether the bound of a run holds for any two data sets, not only for neighbours."""
         return False
 
+    def searched(self, blank: str) -> tuple[float, float] | None:
+        """Return the least and the largest value of a blank that are tried; None for noise in units of the sensitivity."""
+        return None
+
     def problems(self, node: Placed) -> Iterator[Problem]:
         """Yield the problems of the fields together, in the order of reporting."""
         yield from ()

@@ -1,7 +1,7 @@
 """The mechanisms in the plan room: which profile bounds them, what they assume, and what no theorem covers.
 
 Each kind is a class in `PLANS`. `additive` has noise that is added to
-numbers, `selections` the mechanisms that select a candidate.
+numbers, `selections` the mechanisms that select a candidate, `partitions` those that select groups of a table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyaccount.document import mechanisms as kinds
-from pyaccount.plan.mechanisms import additive, selections, stated
+from pyaccount.plan.mechanisms import additive, partitions, selections, stated
 from pyaccount.plan.mechanisms.base import MechanismPlan
 from pyaccount.reading.kinds import Section
 
@@ -25,4 +25,5 @@ PLANS: dict[type[Section], type[MechanismPlan[Any]]] = {
     kinds.Exponential: selections.ExponentialPlan,
     kinds.PermuteAndFlip: selections.PermuteAndFlipPlan,
     kinds.ReportNoisyMax: selections.ReportNoisyMaxPlan,
+    kinds.PartitionSelection: partitions.PartitionSelectionPlan,
 }

@@ -49,6 +49,8 @@ from pyaccount.profiles import ProfileKind, Rounds
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyaccount.document.tree import Draw, MechanismRelease
     from pyaccount.errors import Problem
 
@@ -81,6 +83,11 @@ class Released:
     #: The supremum of the profiles of pairs of data sets, if it is known: each α has pairs that attain it or approach it. It is
     #: no pair's profile, so it is a lower bound for one run that nothing is composed with.
     supremum: ProfileKind | None = None
+
+    def above(self, lower: Callable[[Released], ProfileKind]) -> Released:
+        """Return the same with another lower end in each direction."""
+        add = None if self.add is None else replace(self.add, lower=lower(self.add))
+        return replace(self, lower=lower(self), add=add)
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds of one run in both directions."""
@@ -167,11 +174,12 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
         """
         run = self.one_run()
         if self._alone() and run.supremum is not None and self.node.count == 1:
-            return self._all_runs(replace(run, lower=run.supremum))
+            return self._all_runs(run.above(lambda one: cast("ProfileKind", one.supremum)))
         bounds = self._all_runs(run)
         if not (self._alone() and run.further_pairs):
             return bounds
-        each = [bounds, *(self._all_runs(replace(run, lower=other)) for other in run.further_pairs)]
+        others = [run.above(lambda one, n=n: one.further_pairs[n]) for n in range(len(run.further_pairs))]  # type: ignore[misc]
+        each = [bounds, *(self._all_runs(other) for other in others)]
         return {
             side: replace(one, lower=best_of([below[side].lower for below in each])) for side, one in bounds.items()
         }

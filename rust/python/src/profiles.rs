@@ -20,12 +20,14 @@ use pyaccount_core::pair::poisson::PoissonPair;
 use pyaccount_core::pair::public::PublicParticipation;
 use pyaccount_core::pair::renyi;
 use pyaccount_core::pair::selection::{selection, Runs};
+use pyaccount_core::pair::shown::Shown;
 use pyaccount_core::pair::sometimes::Sometimes;
 use pyaccount_core::pair::subsampled::subsampled;
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::summed::SummedOutputs;
 use pyaccount_core::pair::tabulated::Tabulated;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
+use pyaccount_core::pair::worst::Worst;
 use pyaccount_core::pair::{Profile as CoreProfile, Reversal};
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::composition::composition;
@@ -323,6 +325,17 @@ impl RoundProfile {
     #[staticmethod]
     fn sometimes(inner: &Self, probability: f64) -> PyResult<Self> {
         Self::of(Sometimes::new(inner.0.clone(), probability))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (inner, probability, *, reverse))]
+    fn shown(inner: &Self, probability: f64, reverse: bool) -> PyResult<Self> {
+        Self::of(Shown::new(inner.0.clone(), probability, reverse))
+    }
+
+    #[staticmethod]
+    fn worst(profiles: Vec<Self>) -> PyResult<Self> {
+        Self::of(Worst::new(profiles.into_iter().map(|one| one.0).collect()))
     }
 
     #[staticmethod]

@@ -14,7 +14,8 @@
 //! [`exponential`] (mechanisms of bounded range), [`exponential_runs`] (several of these in a row), [`tabulated`] (stated
 //! values), [`renyi`] (stated Rényi bounds), [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of
 //! which the output may tell), [`selection`] (the best of a random number of their runs); [`amplification`] (one draw
-//! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
+//! before any mechanism); [`shown`] (an outcome that shows the record, beside any of these), [`worst`] (which of several pairs
+//! the data sets have is not known); [`batch`] has the laws of how many sensitive records a batch holds.
 //! [`check`] has what every profile satisfies.
 //!
 //! A fact of a pair has its home in the pair's file: its largest loss, its reversal, what losses are infinite, its Rényi
@@ -45,6 +46,7 @@ pub mod rare;
 pub mod renyi;
 mod sampled_moments;
 pub mod selection;
+pub mod shown;
 pub mod sometimes;
 pub mod subsampled;
 pub mod substitution;
@@ -52,6 +54,7 @@ pub mod summed;
 pub mod tabulated;
 mod threshold;
 pub mod truncated;
+pub mod worst;
 
 use std::sync::Arc;
 
