@@ -24,7 +24,8 @@ OTHERS = (policy.__name__, data_set.__name__)
 ABSENT = (
     "adjacency advantage also bands bins buffers column count dataset_size decays delta epochs epsilon expected_batch_size "
     "false_positive_rate gaussian_mu guarantees inverse_coefficients iterations max mu noise participation_rate renyi rho risk "
-    "report_delta rounds sampler sampling_probability scale scales sigma strata threshold true_positive_rate utility_sensitivity vary xi"
+    "report_delta rounds sampler sampling_probability scale scales sigma strata threshold true_positive_rate "
+    "utility_sensitivity vary xi"
 )
 #: No bound depends on it: how it is computed, for what error, and how things are called.
 NO_EFFECT = (

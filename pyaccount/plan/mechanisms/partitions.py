@@ -7,12 +7,12 @@ against M(n_i), and whatever the other partitions are is the same in both. Fewer
 reveals no less. Under zero-out a record without contribution is in no partition, which is the same. So the guarantee is the
 worst product over all (n_1, …, n_k), in each direction. Which pairs M(n + 1) against M(n) can be the worst ones?
 
-**Counts with noise, over a threshold τ** (Korolova, Kenthapadi, Mishra & Ntoulas 2009; Rogers 2023, arXiv:2309.09170, Section
-4). For n = 0, M(0) releases nothing, and M(1) a count with probability p = Pr[1 + Z ≥ τ]: the pair has the loss ∞ with
-probability p and otherwise ln(1 − p). For n ≥ 1 the release is a function of n + Z, and so dominated by Z + 1 against Z. For
-n → ∞ the count passes the threshold almost surely, and these pairs approach that one in total variation, so that no smaller
-bound holds. So the worst is a number j of new partitions, with p each, and k − j counts with noise that move by 1, and the
-profile of a release is
+**Counts with noise, over a threshold τ** (Korolova, Kenthapadi, Mishra & Ntoulas 2009; Rogers 2023, arXiv:2309.09170). For n
+= 0, M(0) releases nothing, and M(1) a count with probability p = Pr[1 + Z ≥ τ]: the pair has the loss ∞ with probability p
+and otherwise ln(1 − p). For n ≥ 1 the release is a function of n + Z, and so dominated by Z + 1 against Z. For n → ∞ the
+count passes the threshold almost surely, and these pairs approach that one in total variation, so that no smaller bound
+holds. So the worst is a number j of new partitions, with p each, and k − j counts with noise that move by 1, and the profile
+of a release is
 
     max over 0 ≤ j ≤ k of  1 − (1 − p)^j + (1 − p)^j·h_{k−j}(α/(1 − p)^j), remove;  of  h_{k−j}(α(1 − p)^j), add,
 
@@ -24,16 +24,16 @@ beside k − a counts. If no count is released, that is a function of the same o
 released count with some probability. *More noise with the same p* is not either, as more noise is not
 (`plan.mechanisms.additive`). With the same threshold it may be: it lifts counts of 1 over the threshold more often.
 
-**Truncated geometric** (Desfontaines, Voss, Gipson & Mandayam 2022, arXiv:2006.03684, Theorem 1). A partition with n records
-is selected with probability π_n: π_0 = 0, and π_{n+1} = min(e^ε π_n + δ, 1 − e^{−ε}(1 − π_n − δ), 1), the largest that (ε, δ)
-allow. The first of the three is least for π_n ≤ π* = (1 − δ)/(1 + e^ε), the third for π_n ≥ 1 − δ. While one of the three is
-least, the probabilities of both outcomes, (π_{n+1}, 1 − π_{n+1}) and (π_n, 1 − π_n), are affine functions of π_n. So the pair
-of an n between two others a and c of one stretch is (1 − λ) times that of a plus λ times that of c, outcome by outcome, with
-the same λ in both laws. In a product with any other pairs the hockey-stick divergence is jointly convex, so it is at most
-that of a or of c. Hence the worst vector of counts has only the first and last n of each stretch: the n = 0, the last one up
-to π*, the first one above, the last one up to 1 − δ, and the one whose π_{n+1} is 1. These are at most five pairs, and all
-products of k of them are composed if they are not too many; otherwise k times the pair that dominates the five. For one
-partition the profile is at most that of a stated (ε, δ), and smaller by how far π* is from the nearest π_n.
+**Truncated geometric** (Desfontaines, Voss, Gipson & Mandayam 2022, arXiv:2006.03684). A partition with n records is selected
+with probability π_n: π_0 = 0, and π_{n+1} = min(e^ε π_n + δ, 1 − e^{−ε}(1 − π_n − δ), 1), the largest that (ε, δ) allow. The
+first of the three is least for π_n ≤ π* = (1 − δ)/(1 + e^ε), the third for π_n ≥ 1 − δ. While one of the three is least, the
+probabilities of both outcomes, (π_{n+1}, 1 − π_{n+1}) and (π_n, 1 − π_n), are affine functions of π_n. So the pair of an n
+between two others a and c of one stretch is (1 − λ) times that of a plus λ times that of c, outcome by outcome, with the same
+λ in both laws. In a product with any other pairs the hockey-stick divergence is jointly convex, so it is at most that of a or
+of c. Hence the worst vector of counts has only the first and last n of each stretch: the n = 0, the last one up to π*, the
+first one above, the last one up to 1 − δ, and the one whose π_{n+1} is 1. These are at most five pairs, and all products of k
+of them are composed if they are not too many; otherwise k times the pair that dominates the five. For one partition the
+profile is at most that of a stated (ε, δ), and smaller by how far π* is from the nearest π_n.
 
 **The worst product** is not the same for every ε. One pair dominates all of them: that whose profile is the largest of theirs
 (`rust/core/src/pair/worst.rs`). A release by itself has exactly this profile. Several runs, and a run beside other phases or
@@ -60,13 +60,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import PartitionSelection
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import GROUP_LEMMA, number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
+from pyaccount.plan.rounds import Bounds, DirectedBounds, worst_of
 from pyaccount.profiles import (
     CompositionProfile,
     FiniteProfile,
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.theorem import Reduction
 
 #: The most products of pairs of which the worst is the guarantee; beyond, one pair dominates each partition.
-MOST_PRODUCTS = 32
+MOST_PRODUCTS = 40
 #: How far a tail of noise is moved, relatively: for the largest arguments the rounding of their squares is less.
 _TAIL = 1e-11
 #: The same for 1 − (1 − p)^j, whose functions err by a few units of rounding.
@@ -110,10 +111,14 @@ OWN_COUNT = Assumed(
     "selected, also if it is known to exist.",
     "A partition is selected by its own count alone, and never with no record.",
 )
+NOISE = Assumed(
+    "Every count gets {law}, drawn at a resolution that does not reveal the count, from a generator that cannot be predicted.",
+    "Noise: {law}, unpredictable.",
+)
 THRESHOLD = Assumed(
-    "A partition is selected if its count with {law} is at least {threshold}. Beside the selected partitions at most these noisy "
-    "counts of them are released, at a resolution that does not reveal the counts, and nothing of the others.",
-    "{law}: kept from {threshold} on; no other counts.",
+    "A partition is selected if its noisy count is at least {threshold}. Beside the selected partitions at most these noisy "
+    "counts of them are released, and nothing of the others.",
+    "Noisy counts from {threshold} on are kept, and nothing else.",
 )
 ONLY_WHICH = Assumed(
     "Which partitions are selected is released, and no count. A partition with n records is selected with the probability π_n of "
@@ -218,16 +223,19 @@ def geometric_steps(epsilon: float, delta: float) -> Steps:
             rest = (rest - d) / ratio
         if rest > 0:
             ends.append((1 - rest, Decimal(1)))
-        others = [
-            _selected((float(most), float(1 - most)), (float(least), float(1 - least)))
-            for least, most in dict.fromkeys(ends)
-        ]
-        return Steps((delta, delta), tuple(others))
+        return Steps((delta, delta), tuple(_selected(*one) for one in dict.fromkeys(ends)))
 
 
-def _selected(p: tuple[float, float], q: tuple[float, float]) -> Step:
-    """Return the step of a partition that is selected, or not, with the probabilities p with the record, and q without."""
-    attained = all(chance == 0.0 or chance >= _LEAST for chance in (*p, *q))
+def _selected(before: Decimal, after: Decimal) -> Step:
+    """Return the step of a partition that is selected with these probabilities, without the record and with it.
+
+    A probability that is too small for a double, not to be selected with the record, becomes 0, and one without it `_LEAST`: the
+    former law is then a function of the new one.
+    """
+    chances = (1 - before, 1 - after)
+    attained = all(chance == 0 or chance >= _LEAST for chance in chances)
+    without, within = max(float(chances[0]), _LEAST), float(chances[1]) if chances[1] >= _LEAST else 0.0
+    p, q = (float(after), within), (float(before), without)
     return Step(FiniteProfile(p, q, _ROUNDED), FiniteProfile(p, q, _ROUNDED, reverse=True), attained)
 
 
@@ -304,7 +312,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         steps, k = steps_of(mechanism), mechanism.max_partitions
         chosen = products(len(steps.others), k)
         remove, add = (self._side(steps, k, chosen, side) for side in DIRECTIONS)
-        if self.asked.privacy.adjacency != "replace-one":
+        if not self._replaced():
             return replace(remove, add=add)
         # The old record in the direction remove, and the new one in the direction add, whichever data set is the first.
         lower, *more = (
@@ -314,6 +322,21 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         )
         upper = CompositionProfile.of((Rounds(remove.upper, remove.count), Rounds(add.upper, add.count)), below=False)
         return Released(upper, lower, further_pairs=tuple(more))
+
+    def bounds(self) -> DirectedBounds:
+        """Return the rounds of all runs. For one run by itself, counts with Laplace noise alone are rounds of their own.
+
+        They reach their largest loss k/b, at which the composition of all of them as one profile would leave a rest.
+        """
+        mechanism, k = self._of(), self._of().max_partitions
+        if mechanism.strategy != "laplace" or k == 1 or not self._by_itself() or self._replaced():
+            return super().bounds()
+        steps, chosen = steps_of(mechanism), products(1, k)
+        assert chosen is not None
+        rounds = (Rounds(steps.others[0].remove, k),)
+        remove, add = (self._side(steps, k, chosen[1:], side) for side in DIRECTIONS)
+        some_new = replace(remove, add=add).above(lambda one: cast("ProfileKind", one.supremum))
+        return worst_of([dict.fromkeys(DIRECTIONS, Bounds(rounds, rounds)), some_new.bounds()])
 
     def _side(self, steps: Steps, k: int, chosen: list[Product] | None, side: Direction) -> Released:
         """Return what one run reveals in a direction, of a record that is added or removed."""
@@ -342,7 +365,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
     def words(self) -> Reduction:
         """Return the theorem; it is tight for one release by itself, if every product was looked at."""
         usual, mechanism = super().words(), self._of()
-        alone = self._alone() and self.node.count == 1 and self.asked.privacy.adjacency != "replace-one"
+        alone = self._by_itself() and not self._replaced()
         if self.node.draw is not None or self._nested():
             return replace(usual, tight=False, lower_end=OF_NEW)
         if not alone:
@@ -367,7 +390,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             return MechanismWords(
                 "partition selection by a truncated geometric law",
                 "the worst products of the ends of the three stretches of π_n",
-                "Desfontaines, Voss, Gipson & Mandayam 2022 (arXiv:2006.03684), Theorem 1; joint convexity",
+                "Desfontaines, Voss, Gipson & Mandayam 2022 (arXiv:2006.03684); joint convexity",
                 f"π_(n+1) against π_n for the worst n of each of {k}, ε = {epsilon}, δ = {delta}",
                 (*common, ONLY_WHICH.filled(epsilon=epsilon, delta=delta)),
                 lower_end=OF_SOME,
@@ -385,7 +408,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             "Korolova, Kenthapadi, Mishra & Ntoulas 2009; Rogers 2023 (arXiv:2309.09170); every number of new partitions",
             f"j partitions that only the record has, each selected with probability {chance}, beside {k} − j of {noisy}, "
             "the worst j",
-            (*common, THRESHOLD.filled(law=law, threshold=threshold_of(mechanism))),
+            (*common, NOISE.filled(law=law), THRESHOLD.filled(threshold=threshold_of(mechanism))),
             lower_end=OF_SOME,
         )
 
@@ -398,6 +421,13 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             f"whose count then changes by more than 1; {GROUP_LEMMA}"
         )
         return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+
+    def _by_itself(self) -> bool:
+        """Return whether one run, on all records, is the whole document."""
+        return self._alone() and self.node.count == 1 and self.node.draw is None
+
+    def _replaced(self) -> bool:
+        return self.asked.privacy.adjacency == "replace-one"
 
     def _nested(self) -> bool:
         """Return whether the runs are inside of another phase."""
