@@ -295,7 +295,12 @@ def profile_of(steps: Steps, counts: Sequence[int], direction: Direction, *, bel
         chance = (
             -math.expm1(new * math.log1p(-chance)) * (1.0 - _POWER if below else 1.0 + _POWER) if chance < 1.0 else 1.0
         )
-    return _EVERYTHING if chance >= 1.0 else ShownProfile(beside, chance, direction == "add")
+    if chance >= 1.0:
+        return _EVERYTHING
+    if direction == "add" and beside is _NOTHING:
+        # One loss, −ln(1 − r): the pair itself is known to fewer units of rounding than a profile beside what is shown.
+        return FiniteProfile((chance, 1.0 - chance), (0.0, 1.0), reverse=True)
+    return ShownProfile(beside, chance, direction == "add")
 
 
 def worst(profiles: Iterator[ProfileKind]) -> ProfileKind:
