@@ -101,9 +101,9 @@ def test_one_partition_is_within_its_stated_guarantee() -> None:
     certificate = certified(GEOMETRIC, delta=1e-5)
     assert certificate.epsilon == pytest.approx(1.0, abs=1e-9)
     assert certificate.data.guarantee.epsilon_lower >= 1.0 - 1e-4
-    stated = {"kind": "stated", "epsilon": 1.0, "delta": 1e-5}
+    stated = document(GEOMETRIC) | {"mechanism": {"kind": "stated", "epsilon": 1.0, "delta": 1e-5}}
     for at in (0.0, 0.3, 0.8, 1.0):
-        most = Engine().ask(pyaccount.compile(document(stated)).at().bounds(), Question(at, None, 1e-6))
+        most = Engine().ask(pyaccount.compile(stated).at().bounds(), Question(at, None, 1e-6))
         assert deltas(GEOMETRIC, at)["both"][1] <= most.upper * (1.0 + 1e-6)
 
 

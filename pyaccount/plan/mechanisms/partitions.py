@@ -309,6 +309,15 @@ def worst(profiles: Iterator[ProfileKind]) -> ProfileKind:
     return distinct[0] if len(distinct) == 1 else WorstProfile(distinct)
 
 
+def _replaced_products(steps: Steps, chosen: Sequence[Product], *, below: bool) -> Iterator[ProfileKind]:
+    """Yield the compositions of one product for the old record with one for the new record."""
+    for old in chosen:
+        removed = profile_of(steps, old.below if below else old.above, "remove", below=below)
+        for new in chosen:
+            added = profile_of(steps, new.below if below else new.above, "add", below=below)
+            yield CompositionProfile.of((Rounds(removed, 1), Rounds(added, 1)), below=below)
+
+
 class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
     """The worst product of what a record changes in its partitions."""
 
@@ -325,6 +334,10 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             for one in (remove.lower, *remove.further_pairs)
             for other in (add.lower, *add.further_pairs)[-2:]
         )
+        if chosen is not None and len(chosen) ** 2 <= MOST_PRODUCTS:
+            upper, supremum = (worst(_replaced_products(steps, chosen, below=below)) for below in (False, True))
+            known = None if remove.supremum is None else supremum
+            return Released(upper, lower, further_pairs=tuple(more), supremum=known)
         upper = CompositionProfile.of((Rounds(remove.upper, remove.count), Rounds(add.upper, add.count)), below=False)
         return Released(upper, lower, further_pairs=tuple(more))
 
