@@ -166,10 +166,10 @@ def steps_of(mechanism: PartitionSelection) -> Steps:
         return geometric_steps(mechanism.epsilon, mechanism.delta)
     size = number(mechanism.noise())
     moved = LaplaceProfile(1.0, size) if mechanism.strategy == "laplace" else GaussianProfile(1.0, size)
-    return Steps(passing(mechanism), (Step(moved, moved),))
+    return Steps(_passing(mechanism), (Step(moved, moved),))
 
 
-def passing(mechanism: PartitionSelection) -> tuple[float, float]:
+def _passing(mechanism: PartitionSelection) -> tuple[float, float]:
     """Return bounds on the probability that a partition with one record is selected, from below and from above."""
     if mechanism.delta is not None:
         return mechanism.delta, mechanism.delta
@@ -188,7 +188,7 @@ def gaussian_tail(height: float) -> float:
     return 0.5 * math.erfc(height * math.sqrt(0.5))
 
 
-def threshold_of(mechanism: PartitionSelection) -> str:
+def _threshold_of(mechanism: PartitionSelection) -> str:
     """Return the threshold as text: as it is stated, or the least one with the stated δ, rounded up; τ while it is not known."""
     if mechanism.delta is None:
         return "τ" if mechanism.threshold in ("solve", None) else shortest(number(mechanism.threshold))
@@ -274,7 +274,7 @@ def _blocks(partitions: int, most: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def profile_of(steps: Steps, counts: Sequence[int], direction: Direction, *, below: bool) -> ProfileKind:
+def _profile_of(steps: Steps, counts: Sequence[int], direction: Direction, *, below: bool) -> ProfileKind:
     """Return the profile of a product of steps, from above or from below: new partitions, and as many of each other step.
 
     From below, steps are left out that may not be attained.
@@ -312,9 +312,9 @@ def worst(profiles: Iterator[ProfileKind]) -> ProfileKind:
 def _replaced_products(steps: Steps, chosen: Sequence[Product], *, below: bool) -> Iterator[ProfileKind]:
     """Yield the compositions of one product for the old record with one for the new record."""
     for old in chosen:
-        removed = profile_of(steps, old.below if below else old.above, "remove", below=below)
+        removed = _profile_of(steps, old.below if below else old.above, "remove", below=below)
         for new in chosen:
-            added = profile_of(steps, new.below if below else new.above, "add", below=below)
+            added = _profile_of(steps, new.below if below else new.above, "add", below=below)
             yield CompositionProfile.of((Rounds(removed, 1), Rounds(added, 1)), below=below)
 
 
@@ -362,10 +362,10 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         if chosen is None:
             # As many pairs as partitions, each of them the worst of all.
             ways = [[int(kind == one) for kind in range(len(rest) + 1)] for one in range(len(rest) + 1)]
-            upper, count = worst(profile_of(steps, way, side, below=False) for way in ways), k
+            upper, count = worst(_profile_of(steps, way, side, below=False) for way in ways), k
             lows = [ways[1], ways[0], *ways[2:]]
         else:
-            upper, count = worst(profile_of(steps, one.above, side, below=False) for one in chosen), 1
+            upper, count = worst(_profile_of(steps, one.above, side, below=False) for one in chosen), 1
             # Those without a new partition are the last ones.
             news = [1 if k > 1 else 0, k, k // 2, k - 1, 0]
             kinds = range(min(2, len(rest)))
@@ -374,10 +374,10 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             ]
         if self.node.draw is not None or self._nested():
             lows = [[k if chosen is not None else 1, *rest]]
-        low, *more = (profile_of(steps, one, side, below=True) for one in lows)
+        low, *more = (_profile_of(steps, one, side, below=True) for one in lows)
         supremum = None
         if chosen is not None and len(lows) > 1:
-            supremum = worst(profile_of(steps, one.below, side, below=True) for one in chosen)
+            supremum = worst(_profile_of(steps, one.below, side, below=True) for one in chosen)
         return Released(upper, low, count, further_pairs=tuple(more), supremum=supremum)
 
     def words(self) -> Reduction:
@@ -419,14 +419,14 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         law = f"Laplace noise of scale {said}" if laplace else f"Gaussian noise of deviation {said}"
         noisy = f"Lap(1, {said}) against Lap(0, {said})" if laplace else f"N(1, {said}²) against N(0, {said}²)"
         known = size != "solve" and mechanism.threshold != "solve"
-        chance = up(passing(mechanism)[1]) if known or mechanism.delta is not None else "p"
+        chance = up(_passing(mechanism)[1]) if known or mechanism.delta is not None else "p"
         return MechanismWords(
             f"partition selection by counts with {mechanism.strategy.capitalize()} noise",
             "the worst number of partitions that only the record has",
             "Korolova, Kenthapadi, Mishra & Ntoulas 2009; Rogers 2023 (arXiv:2309.09170); every number of new partitions",
             f"j partitions that only the record has, each selected with probability {chance}, beside {k} − j of {noisy}, "
             "the worst j",
-            (*common, NOISE.filled(law=law), THRESHOLD.filled(threshold=threshold_of(mechanism))),
+            (*common, NOISE.filled(law=law), THRESHOLD.filled(threshold=_threshold_of(mechanism))),
             lower_end=OF_SOME,
         )
 
