@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyaccount.document.stated import Placed
     from pyaccount.errors import Problem
 
-Strategy = Literal["truncated-geometric", "laplace", "gaussian"]
+SelectionStrategy = Literal["truncated-geometric", "laplace", "gaussian"]
 
 #: The numbers of each strategy. Of `threshold` and `delta` one is stated, and the other one follows from it.
 NUMBERS: dict[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ class PartitionSelection(MechanismKind):
     kind: Literal["partition-selection"] = Field(
         description="Which partitions (groups, keys) of a table are released, each by the number of its records."
     )
-    strategy: Annotated[Strategy, Choice(tuple(NUMBERS))] = Field(
+    strategy: Annotated[SelectionStrategy, Choice(tuple(NUMBERS))] = Field(
         description="How a partition is selected. truncated-geometric: with the largest probability that epsilon and delta "
         "allow for one partition (Desfontaines et al. 2022), and no count is released. laplace, gaussian: if its count with "
         "this noise passes a threshold; the noisy counts of the selected partitions may be released too."

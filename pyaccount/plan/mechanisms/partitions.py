@@ -131,7 +131,7 @@ EMPTY = Assumed(
 )
 
 
-class Step(NamedTuple):
+class CountStep(NamedTuple):
     """The pair of one partition whose count a record raises by 1: with the record against without it, and the other way round."""
 
     remove: ProfileKind
@@ -144,13 +144,13 @@ class Step(NamedTuple):
         return self.remove if direction == "remove" else self.add
 
 
-class Steps(NamedTuple):
+class CountSteps(NamedTuple):
     """The pairs of one partition among which the worst ones are."""
 
     #: Bounds on the probability that a partition which only the record has is selected, from below and from above.
     new: tuple[float, float]
     #: The pairs of partitions that other records have, too. If there are several, the first one reveals most at usual ε.
-    others: tuple[Step, ...]
+    others: tuple[CountStep, ...]
 
     @property
     def attained(self) -> bool:
@@ -158,7 +158,7 @@ class Steps(NamedTuple):
         return self.new[0] >= _LEAST and all(one.attained for one in self.others)
 
 
-def steps_of(mechanism: PartitionSelection) -> Steps:
+def steps_of(mechanism: PartitionSelection) -> CountSteps:
     """Return the steps among which the worst ones are. No number of the mechanism may be blank."""
     if mechanism.strategy == "truncated-geometric":
         assert mechanism.epsilon is not None
@@ -166,7 +166,7 @@ def steps_of(mechanism: PartitionSelection) -> Steps:
         return geometric_steps(mechanism.epsilon, mechanism.delta)
     size = number(mechanism.noise())
     moved = LaplaceProfile(1.0, size) if mechanism.strategy == "laplace" else GaussianProfile(1.0, size)
-    return Steps(_passing(mechanism), (Step(moved, moved),))
+    return CountSteps(_passing(mechanism), (CountStep(moved, moved),))
 
 
 def _passing(mechanism: PartitionSelection) -> tuple[float, float]:
@@ -201,7 +201,7 @@ def _threshold_of(mechanism: PartitionSelection) -> str:
     return up(max(0.0, 1.0 + number(mechanism.noise()) * (height + 1e-9 * abs(height))))
 
 
-def geometric_steps(epsilon: float, delta: float) -> Steps:
+def geometric_steps(epsilon: float, delta: float) -> CountSteps:
     """Return the steps at the ends of the stretches of the truncated geometric law."""
     with localcontext(prec=_DIGITS):
         e, d = Decimal(repr(epsilon)), Decimal(repr(delta))
@@ -223,10 +223,10 @@ def geometric_steps(epsilon: float, delta: float) -> Steps:
             rest = (rest - d) / ratio
         if rest > 0:
             ends.append((1 - rest, Decimal(1)))
-        return Steps((delta, delta), tuple(_selected(*one) for one in dict.fromkeys(ends)))
+        return CountSteps((delta, delta), tuple(_selected(*one) for one in dict.fromkeys(ends)))
 
 
-def _selected(before: Decimal, after: Decimal) -> Step:
+def _selected(before: Decimal, after: Decimal) -> CountStep:
     """Return the step of a partition that is selected with these probabilities, without the record and with it.
 
     A probability that is too small for a double, not to be selected with the record, becomes 0, and one without it `_LEAST`: the
@@ -236,7 +236,7 @@ def _selected(before: Decimal, after: Decimal) -> Step:
     attained = all(chance == 0 or chance >= _LEAST for chance in chances)
     without, within = max(float(chances[0]), _LEAST), float(chances[1]) if chances[1] >= _LEAST else 0.0
     p, q = (float(after), within), (float(before), without)
-    return Step(FiniteProfile(p, q, _ROUNDED), FiniteProfile(p, q, _ROUNDED, reverse=True), attained)
+    return CountStep(FiniteProfile(p, q, _ROUNDED), FiniteProfile(p, q, _ROUNDED, reverse=True), attained)
 
 
 class Product(NamedTuple):
@@ -274,7 +274,7 @@ def _blocks(partitions: int, most: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def _profile_of(steps: Steps, counts: Sequence[int], direction: Direction, *, below: bool) -> ProfileKind:
+def _profile_of(steps: CountSteps, counts: Sequence[int], direction: Direction, *, below: bool) -> ProfileKind:
     """Return the profile of a product of steps, from above or from below: new partitions, and as many of each other step.
 
     From below, steps are left out that may not be attained.
@@ -309,7 +309,7 @@ def worst(profiles: Iterator[ProfileKind]) -> ProfileKind:
     return distinct[0] if len(distinct) == 1 else WorstProfile(distinct)
 
 
-def _replaced_products(steps: Steps, chosen: Sequence[Product], *, below: bool) -> Iterator[ProfileKind]:
+def _replaced_products(steps: CountSteps, chosen: Sequence[Product], *, below: bool) -> Iterator[ProfileKind]:
     """Yield the compositions of one product for the old record with one for the new record."""
     for old in chosen:
         removed = _profile_of(steps, old.below if below else old.above, "remove", below=below)
@@ -356,7 +356,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         some_new = replace(remove, add=add).above(lambda one: cast("ProfileKind", one.supremum))
         return worst_of([dict.fromkeys(DIRECTIONS, Bounds(rounds, rounds)), some_new.bounds()])
 
-    def _side(self, steps: Steps, k: int, chosen: list[Product] | None, side: Direction) -> Released:
+    def _side(self, steps: CountSteps, k: int, chosen: list[Product] | None, side: Direction) -> Released:
         """Return what one run reveals in a direction, of a record that is added or removed."""
         rest = [0] * len(steps.others)
         if chosen is None:
