@@ -172,7 +172,7 @@ class TestRecord(Record):
     )
     mean: NonNegative = Field(
         description="The mean of the samples. This is an estimate: tests that may stop early bias it, and few busy "
-        "replicas lower it by what they leave out."
+        "replicas and floors lower it by what they leave out."
     )
     standard_error: NonNegative | None = Field(
         description="The standard error of the mean; an estimate. Null if no sample counted, or too few for an "

@@ -227,6 +227,9 @@ class Attack:
         if test.proposal.log_sobolev is not None:
             # The stated value is a bound on δ.
             found = max(found, test.mean)
+        if test.proposal.floor is not None:
+            # What lies below the floor is missing.
+            found = min(found, test.mean)
         found = min(max(found, test.mean), found * (1.0 + gap))
         if test.standard_error is not None:
             self._score(self.out.tests, test.mean, test.standard_error, found, f"test {k}, {direction}", test.epsilon)
