@@ -134,7 +134,7 @@ mod tests {
         let checked = |one: &DiscretePair| Checked::of(one.clone()).unwrap();
         let profile = Worst::new(vec![checked(&shown), Checked::of(moved.clone()).unwrap()]).unwrap();
         assert!((profile.delta_at_infinity() - 0.02).abs() < 1e-15);
-        assert_eq!(profile.largest_loss(), LargestLoss::UNBOUNDED);
+        assert!(profile.largest_loss().at_most.is_infinite());
         assert!(profile.log_moment(2.0, &crate::run::Run::default()).unwrap().is_none());
         let bounded = Worst::new(vec![
             checked(&DiscretePair::new(vec![(0.6, 0.5), (0.4, 0.5)]).unwrap()),
