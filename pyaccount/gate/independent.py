@@ -138,7 +138,7 @@ class AskedProof(NamedTuple):
         """Return whether the guarantee of a certificate is proven independently, or its composed bound beside that."""
         bound = read.certificate().composed_bound
         claim = read.raw if bound is None or bound.epsilon is None else _with_composed_bound(read.raw)
-        found = check_apart(json.dumps(claim), self.seconds)
+        found = check_apart(json.dumps(claim), self.seconds, folder=Path(read.file).parent)
         remark = (
             found["reason"]
             if claim is read.raw
@@ -167,7 +167,7 @@ def verify_independently(path: str, seconds: float) -> IndependentVerdict:
         bound = raw.get("composed_bound") if isinstance(raw, dict) else None
         composed = isinstance(bound, dict) and bound.get("epsilon") is not None
         asked = json.dumps(_with_composed_bound(raw)) if composed else text
-        found: dict[str, Any] = check_apart(asked, seconds)
+        found: dict[str, Any] = check_apart(asked, seconds, folder=Path(path).parent)
         if found["verdict"] == "proven":
             proves = "composed bound" if composed else "guarantee"
         if composed:

@@ -46,7 +46,7 @@ def main() -> int:
             if options.epsilon is not None:
                 name, form = json.dumps(path.name), json.dumps(text.rstrip("\n"))
                 text = f'{{"name":{name},"guarantee":{{"epsilon":{options.epsilon},"delta":{options.delta}}},"mechanism":{form}}}'
-            verdict = check_apart(text, options.seconds, progress=options.progress)
+            verdict = check_apart(text, options.seconds, folder=path.parent, progress=options.progress)
         except (OSError, ValueError) as error:
             print(f"{path}: {shown(str(error), 1000)}", file=sys.stderr)
             code = 2

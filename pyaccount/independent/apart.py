@@ -27,14 +27,17 @@ _PROGRAM = (
 )
 
 
-def check_apart(text: str, seconds: float = 100.0, *, progress: bool = False) -> dict[str, Any]:
+def check_apart(
+    text: str, seconds: float = 100.0, *, folder: Path | None = None, progress: bool = False
+) -> dict[str, Any]:
     """Return the verdict on the text of a certificate, as `verdict.check` does, after at most about as many seconds.
 
-    Raises `ValueError` if the text is no certificate. If the wait is interrupted, the process is ended.
+    Files beside it are looked for in the folder. Raises `ValueError` if the text is no certificate. If the wait is interrupted,
+    the process is ended.
     """
     name, package = claim_of(text).name, Path(__file__).resolve().parent
     command = [sys.executable or "python", "-I", "-S", "-c", _PROGRAM, str(package.parent), package.name, repr(seconds)]
-    command += ["progress"] if progress else []
+    command += [str(folder.resolve()) if folder else "", *(["progress"] if progress else [])]
     try:
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None if progress else subprocess.DEVNULL
@@ -65,13 +68,13 @@ def _limit(seconds: float) -> None:
 
 def main() -> None:
     """Read a certificate from stdin, and write the verdict to stdout."""
-    seconds, progress = float(sys.argv[3]), "progress" in sys.argv[4:]
+    seconds, folder, progress = float(sys.argv[3]), sys.argv[4], "progress" in sys.argv[5:]
     # Ctrl-C is for the caller to tell of.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _limit(seconds)
     log = (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)
     claim = claim_of(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
-    print(json.dumps(check(claim, ProofLimits(SHARE * seconds, log))))
+    print(json.dumps(check(claim, ProofLimits(SHARE * seconds, log), Path(folder) if folder else None)))
 
 
 if __name__ == "__main__":

@@ -190,8 +190,9 @@ class FormRounds:
         if matrix["kind"] == "tree":
             moved = columns.tree(matrix, rounds, apart, most)
         else:
-            entries, norm = columns.column(matrix, rounds)
-            moved = columns.largest(entries, rounds, apart, most) / norm
+            (entries, norm), dense = columns.column(matrix, rounds), matrix["kind"] == "dense"
+            moved = columns.of_dense(matrix, apart, times) if dense else columns.largest(entries, rounds, apart, most)
+            moved /= norm
         return GaussianRound(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
 
     def _cyclic(

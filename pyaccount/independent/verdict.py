@@ -7,8 +7,10 @@ import math
 import time
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from .beside import with_columns
 from .form import digest, parsed, refused, unique
 from .lattice import NotCheckableError
 from .laws import Round
@@ -74,12 +76,13 @@ def _exact(value: Any) -> Fraction | None:
     return Fraction(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
 
 
-def check(claim: CheckedClaim, limits: ProofLimits = ProofLimits()) -> dict[str, Any]:  # noqa: B008
+def check(claim: CheckedClaim, limits: ProofLimits = ProofLimits(), folder: Path | None = None) -> dict[str, Any]:  # noqa: B008
     """Return the verdict on a claim, as data (schemas/independent-verdict.v1.schema.json).
 
     *proven*: δ(ε) ≤ (1 + looser_by)·δ, looser_by ≤ 0.001. If this rests on samples that the checker drew, a false claim is
     proven with a probability of at most `failure_probability`. *refuted*: δ(ε) > δ is proven, for two data sets. *consistent*:
     neither. *not checkable*: no bound is implemented. A seed makes samples repeatable, and voids what they prove.
+    Files beside the form are looked for in the folder.
     """
     began, verdict = time.process_time(), not_checkable(claim.name, None)
     try:
@@ -94,7 +97,7 @@ def check(claim: CheckedClaim, limits: ProofLimits = ProofLimits()) -> dict[str,
         form = parsed(claim.form)
         if claim.sha256 is not None and claim.sha256 != digest(claim.form):
             raise refused("a normal form whose SHA-256 is another one")
-        kinds = FormRounds(form, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+        kinds = FormRounds(with_columns(form, folder), max(delta, Fraction(1, 10**300)) / 10_000).kinds()
         if delta == 0:
             _pure(verdict, kinds, epsilon)
         else:

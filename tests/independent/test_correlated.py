@@ -162,7 +162,7 @@ def test_a_claim_is_proven_by_a_moment() -> None:
         ({"sampler": {"kind": "spaced", "probability": "0.02", "separation": "3", "start": "lukewarm"}}, "lukewarm"),
         ({"matrix": {"every": "40", "kind": "tree", "normalised": "yes"}}, "tree"),
         ({"matrix": {"column": ["0.8", "-0.6"], "kind": "toeplitz", "normalised": "no"}}, "negative"),
-        ({"matrix": {"kind": "dense", "normalised": "no", "sha256": "0" * 64}}, "the matrix dense"),
+        ({"matrix": {"kind": "dense", "normalised": "no", "sha256": "0" * 64}}, "beside"),
     ],
     ids=["bands", "start", "tree", "negative", "dense"],
 )
