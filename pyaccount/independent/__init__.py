@@ -7,7 +7,7 @@ written from the mathematics, not from the core. What it cannot check it says. d
 
 Reading order: form (the grammar) and meaning (its rounds), enclosures (numbers with proven errors), lattice (laws of losses and
 their composition), laws (what one round reveals) with draws and columns, composition, combinators (samples, the best run),
-moments with polynomials (correlated noise), beside (matrices in files), verdict, apart (the process that finds it). `choices`
+moments (correlated noise), beside (matrices in files), verdict, apart (the process that finds it). `choices`
 and `search` choose in doubles, and prove nothing. `refuting` has lower bounds, on which nothing that is proven depends, and
 `samples` a fresh test, for what nothing else proves.
 """

@@ -12,11 +12,11 @@ where j replicas have age 1 in s′ and the others are a round older, up to b.
 
 **A table is a witness.** Let v be any positive table, T the step of a round, and T·v ≤ λ·v. T is linear with positive weights,
 so that T^K·v ≤ λ^K·v. Here v is β itself after some rounds, and all K rounds have the whole columns of T. One step function makes
-tables and proves with them: every weight and value is rounded up (or down, for a bound from below).
+tables and proves with them: every weight and value is rounded up.
 
-**From moments to δ.** *Side 0*: if p(x) = Σ a_k·x^k ≥ (x − 1)₊ for x ≥ 0 (a witness, proven by `polynomials`), then δ ≤
-Σ a_k·e^((1−k)ε)·Z_k. *Side 1*: f ≥ w_∅, the
-probability of never taking part, so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −ln w_∅.
+**From moments to δ.** *Side 0*: (x − 1)/x^m is largest at x = m/(m − 1), so that (x − 1)₊ ≤ (m − 1)^(m − 1)/m^m·x^m. With
+x = f·e^(−ε), δ = E_Q(f − e^ε)₊ ≤ (m − 1)^(m − 1)/m^m·e^((1−m)ε)·Z_m. *Side 1*: f ≥ w_∅, the probability of never taking part,
+so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −ln w_∅.
 """
 
 from __future__ import annotations
@@ -31,21 +31,15 @@ from itertools import accumulate, combinations_with_replacement, repeat
 from operator import mul
 from typing import Any, NamedTuple
 
-from .enclosures import exp, exp_above, ln_above
+from .enclosures import exp, exp_above, ln_above, up
 from .form import refused
 from .lattice import repeated
 from .laws import Round
-from .polynomials import is_above
 
-#: Bits of tables, and of those whose weights cancel; entries that a table may have.
-BITS, MORE, MOST_ENTRIES = 56, 64, 10_000_000
+#: Bits of tables; entries that a table may have.
+BITS, MOST_ENTRIES = 56, 10_000_000
 #: λ is used where the factors of all entries are this near.
 NEAR = 1e-11
-
-
-def rounded(x: Fraction, bits: int, *, up: bool) -> int:
-    """Return a number in units of 2^−bits, rounded up or down."""
-    return -((-x.numerator << bits) // x.denominator) if up else (x.numerator << bits) // x.denominator
 
 
 class Renewals(NamedTuple):
@@ -98,11 +92,13 @@ class MovedColumns:
 
 
 class Chain:
-    """The recursion for m replicas, rounded up or down."""
+    """The recursion for m replicas."""
 
-    def __init__(self, law: Renewals, columns: MovedColumns, m: int, *, up: bool, bits: int) -> None:
+    one = 1 << BITS
+
+    def __init__(self, law: Renewals, columns: MovedColumns, m: int) -> None:
         """List the states, which are multisets of ages, and where each leads if j of its free replicas join."""
-        self.law, self.columns, self.m, self.up, self.bits, self.one = law, columns, m, up, bits, 1 << bits
+        self.law, self.columns, self.m = law, columns, m
         self.states = list(combinations_with_replacement(range(1, law.apart + 1), m))
         at = {state: i for i, state in enumerate(self.states)}
         self.moves = [[at[self._next(state, j)] for j in range(state.count(law.apart) + 1)] for state in self.states]
@@ -117,17 +113,17 @@ class Chain:
         """Return Bin(j; F, p)·e^(j(j−1)r(0)/2 + jh) for all moves; the first two factors are rounded together."""
         if products is self._known[0]:
             return self._known[1]
-        bits, p, b = self.bits, self.law.p, self.law.apart
+        p, b = self.law.p, self.law.apart
 
         def grown(exponent: Fraction) -> int:
-            return exp(rounded(exponent, bits, up=self.up), bits) + (1 if self.up else -1) if exponent else self.one
+            return exp(up(exponent, BITS), BITS) + 1 if exponent else self.one
 
         def times(a: int, b: int) -> int:
-            return -(-a * b >> bits) if self.up else a * b >> bits
+            return -(-a * b >> BITS)
 
         def alone(free: int, j: int) -> int:
             chance = math.comb(free, j) * p**j * (1 - p) ** (free - j)
-            return rounded(chance * grown(Fraction(j * (j - 1), 2) * products[0]) / self.one, bits, up=self.up)
+            return math.ceil(chance * grown(Fraction(j * (j - 1), 2) * products[0]))
 
         chances = [[alone(free, j) for j in range(free + 1)] for free in range(self.m + 1)]
         factors, weights = [grown(each) for each in products] + [self.one] * (b + 1 - len(products)), []
@@ -140,11 +136,10 @@ class Chain:
 
     def _step(self, later: Sequence[int], i: int) -> list[int]:
         """Return the table of round i from that of the next one; where no replica is free, the weight is 1."""
-        bits, unit = self.bits, (self.one - 1) * self.up
         # Only rounds of the run count, and only columns from 1 on.
         products = self.columns.products(min(i, self.law.apart), min(self.law.rounds - i + 1, len(self.columns.column)))
         return [
-            sum([weight * later[at] for weight, at in zip(each, moves, strict=True)]) + unit >> bits
+            -(-sum([weight * later[at] for weight, at in zip(each, moves, strict=True)]) >> BITS)
             if len(moves) > 1
             else later[moves[0]]
             for each, moves in zip(self._weights(products), self.moves, strict=True)
@@ -176,15 +171,12 @@ class Chain:
             if law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
                 ratios = [x / y for x, y in zip(table, before, strict=True)]
                 if late or i * math.log(max(ratios) / min(ratios)) < NEAR:
-                    factors = [
-                        rounded(Fraction(x, y), self.bits, up=self.up) for x, y in zip(table, before, strict=True)
-                    ]
-                    growth = max(factors) if self.up else min(factors)
+                    growth = max(-((-x << BITS) // y) for x, y in zip(table, before, strict=True))
                     table, times, i = before, i + 2 - law.apart, law.apart - 1
         if times * abs(growth / self.one - 1) > 5000:
             return None
-        power = repeated(growth, times, lambda a, b, _: (a * b >> self.bits) + self.up) if times else self.one
-        return Fraction(rounded(self._start(table) * power, self.bits, up=self.up), self.one**2)
+        power = repeated(growth, times, lambda a, b, _: (a * b >> BITS) + 1) if times else self.one
+        return self._start(table) * Fraction(power, self.one)
 
 
 class SecretRound(Round):
@@ -198,37 +190,22 @@ class SecretRound(Round):
 class Correlated(SecretRound):
     """A run with b-min-sep sampling."""
 
-    #: Coefficients of a polynomial to try, if any: their signs differ, so that moments need more bits.
-    polynomial: Sequence[Fraction] = ()
-
     def __init__(self, law: Renewals, columns: MovedColumns) -> None:
         """Take the participations and the columns. At most ⌈n/b⌉ orthogonal columns are moved."""
         super().__init__(-(-law.rounds // law.apart) * columns.largest())
         self.law, self.columns = law, columns
-        self._known: dict[tuple[int, bool], Fraction | None] = {}
+        self._known: dict[int, Fraction | None] = {}
 
-    def moment(self, m: int, seconds: float, *, above: bool = True) -> Fraction | None:
+    def moment(self, m: int, seconds: float) -> Fraction | None:
         """Return a bound of Z_m, or None if that takes too long."""
-        if m < 2:
-            return Fraction(1)  # f has mean 1
-        if (m, above) not in self._known:
+        if m not in self._known:
             states, large = math.comb(self.law.apart + m - 1, m), m * (m - 1) // 2 * self.columns.largest() > 500
             fits = not large and states <= MOST_ENTRIES and states * self.law.apart * 2e-7 < seconds
-            bits = BITS + MORE * bool(self.polynomial)
-            self._known[m, above] = (
-                Chain(self.law, self.columns, m, up=above, bits=bits).moment(seconds) if fits else None
-            )
-        return self._known[m, above]
+            self._known[m] = Chain(self.law, self.columns, m).moment(seconds) if fits else None
+        return self._known[m]
 
-    def delta(self, coefficients: Sequence[Fraction], epsilon: Fraction, seconds: float) -> Fraction | None:
-        """Return a bound of δ(ε) by a polynomial; None if it proves nothing, or a moment takes too long."""
-        never, total = self.law.never(), Fraction(0)
-        if never is None or epsilon < never or not is_above(coefficients):
-            return None
-        for k, coefficient in enumerate(coefficients):
-            moment = self.moment(k, seconds, above=coefficient > 0) if coefficient else Fraction(0)
-            if moment is None:
-                return None
-            factor = exp_above((1 - k) * epsilon)
-            total += coefficient * moment * (factor if coefficient > 0 else factor - Fraction(4, 1 << 320))
-        return max(total, Fraction(0))
+    def delta(self, m: int, epsilon: Fraction, seconds: float) -> Fraction | None:
+        """Return a bound of δ(ε) by the moment of order m; None if it proves nothing, or takes too long."""
+        never = self.law.never()
+        moment = None if never is None or epsilon < never else self.moment(m, seconds)
+        return moment and Fraction((m - 1) ** (m - 1), m**m) * exp_above((1 - m) * epsilon) * moment

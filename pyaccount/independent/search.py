@@ -79,17 +79,10 @@ def prove(
 def _by_moments(
     run: Correlated, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
 ) -> Fraction:
-    """Return a bound of δ(ε), by the witness and by moments of growing order until it is near the target or gets worse.
-
-    (x − 1)/x^m is largest at x = m/(m − 1), so that little more than (m − 1)^(m − 1)/m^m is enough.
-    """
+    """Return a bound of δ(ε), by moments of growing order until it is near the target or gets worse."""
     until, best, before, m = time.process_time() + seconds, Fraction(1), Fraction(2), 2
-    if run.polynomial:
-        best = min(best, run.delta(run.polynomial, epsilon, seconds) or best)
-        log(f"a polynomial of degree {len(run.polynomial) - 1}: δ {float(best):.6g}")
     while best > target * (1 + SLACK / 5):
-        power = [*[Fraction(0)] * m, Fraction((m - 1) ** (m - 1), m**m) * (1 + SLACK / 1000)]
-        found = run.delta(power, epsilon, until - time.process_time())
+        found = run.delta(m, epsilon, until - time.process_time())
         if found is None or found > before:
             break
         log(f"E f^{m}: δ {float(min(found, Fraction(1))):.6g}")

@@ -15,7 +15,7 @@ from .form import digest, parsed, refused, unique
 from .lattice import NotCheckableError
 from .laws import Round
 from .meaning import FormRounds
-from .moments import Correlated, SecretRound
+from .moments import SecretRound
 from .search import SLACK, Log, ProvenBounds, prove
 
 #: The failure probability of a proof by samples of the checker.
@@ -25,14 +25,13 @@ SHARE = 0.4
 
 
 class CheckedClaim(NamedTuple):
-    """All that is taken from a certificate; the polynomial is a witness, which is proven before it is used."""
+    """All that is taken from a certificate."""
 
     name: str
     epsilon: Fraction | None
     delta: Fraction | None
     form: Any
     sha256: Any = None
-    polynomial: Any = ()
 
 
 class ProofLimits(NamedTuple):
@@ -51,19 +50,10 @@ def claim_of(text: str) -> CheckedClaim:
         raise ValueError("this is not a certificate: it is nested too deeply") from error
     if not isinstance(data, dict) or not {"mechanism", "document"} & data.keys():
         raise ValueError("this is not a certificate: it states no mechanism")
-    guarantee, place = data.get("guarantee"), data
+    guarantee = data.get("guarantee")
     epsilon, delta = ((guarantee.get(key) if isinstance(guarantee, Mapping) else None) for key in ("epsilon", "delta"))
-    for key in ("evidence", "sampling", "moment", "polynomial"):
-        place = (place.get(key) if isinstance(place, Mapping) else None) or {}
-    witness = place.get("coefficients") or () if isinstance(place, Mapping) else ()
-    return CheckedClaim(
-        str(data.get("name")),
-        _exact(epsilon),
-        _exact(delta),
-        data.get("mechanism"),
-        data.get("mechanism_sha256"),
-        witness,
-    )
+    form, sha256 = data.get("mechanism"), data.get("mechanism_sha256")
+    return CheckedClaim(str(data.get("name")), _exact(epsilon), _exact(delta), form, sha256)
 
 
 def _decimal(text: str) -> Fraction:
@@ -151,9 +141,6 @@ def _judge(
     epsilon, delta, seconds, began = claim.epsilon, claim.delta, limits.seconds, time.process_time()
     assert epsilon is not None
     assert delta is not None
-    for part, _ in (each for rounds in kinds for each in rounds):
-        if isinstance(part, Correlated) and isinstance(claim.polynomial, list) and len(claim.polynomial) <= 26:
-            part.polynomial = [each for each in map(_exact, claim.polynomial) if each is not None]
     alone = kinds[0][0][0] if len(kinds) == 1 and len(kinds[0]) == 1 and kinds[0][0][1] == 1 else None
     run = alone.sampled if isinstance(alone, SecretRound) else None
     found = [
