@@ -26,7 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import accumulate, combinations_with_replacement, repeat
 from operator import mul
 from typing import Any, NamedTuple
@@ -102,18 +102,16 @@ class Chain:
         self.states = list(combinations_with_replacement(range(1, law.apart + 1), m))
         at = {state: i for i, state in enumerate(self.states)}
         self.moves = [[at[self._next(state, j)] for j in range(state.count(law.apart) + 1)] for state in self.states]
-        self._known: tuple[Sequence[Fraction], list[list[int]]] = (), []
 
     def _next(self, state: tuple[int, ...], j: int) -> tuple[int, ...]:
         """Return the ages after a round in which j free replicas join: in their order, since free ones are last."""
         older = [min(age + 1, self.law.apart) for age in state[: self.m - j]]
         return tuple(sorted([1] * j + older))
 
-    def _weights(self, products: Sequence[Fraction]) -> list[list[int]]:
+    @lru_cache(maxsize=1)  # noqa: B019 - most rounds have the same columns
+    def _weights(self, count: int, left: int) -> list[list[int]]:
         """Return Bin(j; F, p)·e^(j(j−1)r(0)/2 + jh) for all moves; the first two factors are rounded together."""
-        if products is self._known[0]:
-            return self._known[1]
-        p, b = self.law.p, self.law.apart
+        p, b, products = self.law.p, self.law.apart, self.columns.products(count, left)
 
         def grown(exponent: Fraction) -> int:
             return exp(up(exponent, BITS), BITS) + 1 if exponent else self.one
@@ -131,18 +129,17 @@ class Chain:
             height = reduce(times, (factors[age] for age in state), self.one) if len(moves) > 1 else self.one
             heights = accumulate(repeat(height, len(moves) - 1), times, initial=self.one)
             weights.append(list(map(times, chances[len(moves) - 1], heights)))
-        self._known = products, weights
         return weights
 
     def _step(self, later: Sequence[int], i: int) -> list[int]:
         """Return the table of round i from that of the next one; where no replica is free, the weight is 1."""
         # Only rounds of the run count, and only columns from 1 on.
-        products = self.columns.products(min(i, self.law.apart), min(self.law.rounds - i + 1, len(self.columns.column)))
+        weights = self._weights(min(i, self.law.apart), min(self.law.rounds - i + 1, len(self.columns.column)))
         return [
             -(-sum([weight * later[at] for weight, at in zip(each, moves, strict=True)]) >> BITS)
             if len(moves) > 1
             else later[moves[0]]
-            for each, moves in zip(self._weights(products), self.moves, strict=True)
+            for each, moves in zip(weights, self.moves, strict=True)
         ]
 
     def _start(self, table: Sequence[int]) -> Fraction:
