@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -65,10 +66,8 @@ def largest(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
                 total[i * apart + j] += each
         return sum((each**2 for each in total), Fraction(0))
     squares = list(accumulate((each**2 for each in entries), initial=Fraction(0)))
-    rows = (rounds - i * apart for i in range(max(0, most - len(entries) - 1), most))
-    return max(0, most - len(entries) - 1) * squares[-1] + sum(
-        (squares[min(each, len(entries))] for each in rows), Fraction(0)
-    )
+    ends = Counter(min(rounds - i * apart, len(entries)) for i in range(most))
+    return sum((count * squares[end] for end, count in ends.items()), Fraction(0))
 
 
 def of_dense(matrix: FormPart, apart: int, most: int) -> Fraction:
