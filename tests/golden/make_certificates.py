@@ -51,17 +51,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             },
         ],
     },
-    "partition-selection": {
-        **{key: POISSON[key] for key in ("pyaccount", "name", "accounting")},
-        "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": 1e-6},
-        "mechanism": {
-            "kind": "partition-selection",
-            "strategy": "gaussian",
-            "max_partitions": 10,
-            "sigma": 15,
-            "threshold": "solve",
-        },
-    },
     # This one states no seed.
     "verified": SEPARATED,
     "verified-choice": SEPARATED

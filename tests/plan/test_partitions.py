@@ -112,7 +112,7 @@ def test_ends_of_stretches_are_those_of_the_recursion() -> None:
         pairs = optimal(epsilon, delta)
         steps = geometric_steps(epsilon, delta)
         assert steps.new == (delta, delta)
-        for one in steps.others:
+        for one in steps.shared:
             assert any(
                 abs(one.remove.p[0] - pair[0][0]) <= 1e-15  # type: ignore[attr-defined]
                 and one.remove.q[0] == pytest.approx(pair[0][1], rel=1e-14)  # type: ignore[attr-defined]
@@ -121,7 +121,7 @@ def test_ends_of_stretches_are_those_of_the_recursion() -> None:
             )
     # Very small δ and very large ε keep their digits.
     for epsilon, delta in [(1e-6, 1e-280), (500.0, 1e-280), (500.0, 0.5), (1e-6, 0.999999)]:
-        for step in filter(lambda one: one.attained, geometric_steps(epsilon, delta).others):
+        for step in filter(lambda one: one.attained, geometric_steps(epsilon, delta).shared):
             p, q = step.remove.p, step.remove.q  # type: ignore[attr-defined]
             assert all(0.0 <= one <= 1.0 for one in (*p, *q))
             assert p[0] <= math.exp(min(epsilon, 600.0)) * q[0] * (1.0 + 1e-12) + delta

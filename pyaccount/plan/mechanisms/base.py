@@ -178,8 +178,8 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
         bounds = self._all_runs(run)
         if not (self._alone() and run.further_pairs):
             return bounds
-        others = [run.above(lambda one, n=n: one.further_pairs[n]) for n in range(len(run.further_pairs))]  # type: ignore[misc]
-        each = [bounds, *(self._all_runs(other) for other in others)]
+        further = [run.above(lambda one, n=n: one.further_pairs[n]) for n in range(len(run.further_pairs))]  # type: ignore[misc]
+        each = [bounds, *(self._all_runs(other) for other in further)]
         return {
             side: replace(one, lower=best_of([below[side].lower for below in each])) for side, one in bounds.items()
         }

@@ -150,12 +150,12 @@ class CountSteps(NamedTuple):
     #: Bounds on the probability that a partition which only the record has is selected, from below and from above.
     new: tuple[float, float]
     #: The pairs of partitions that other records have, too. If there are several, the first one reveals most at usual ε.
-    others: tuple[CountStep, ...]
+    shared: tuple[CountStep, ...]
 
     @property
     def attained(self) -> bool:
         """Whether every pair is attained or approached by some counts."""
-        return self.new[0] >= _LEAST and all(one.attained for one in self.others)
+        return self.new[0] >= _LEAST and all(one.attained for one in self.shared)
 
 
 def steps_of(mechanism: PartitionSelection) -> CountSteps:
@@ -246,16 +246,16 @@ class Product(NamedTuple):
     below: tuple[int, ...]
 
 
-def products(others: int, partitions: int) -> list[Product] | None:
+def products(pairs: int, partitions: int) -> list[Product] | None:
     """Return products that bound every product of `partitions` steps; None if they would be more than `MOST_PRODUCTS`."""
-    if others == 1:
+    if pairs == 1:
         return [
             Product((last, partitions - first), (last, partitions - last))
             for first, last in _blocks(partitions, MOST_PRODUCTS)
         ]
-    if math.comb(partitions + others, partitions) > MOST_PRODUCTS:
+    if math.comb(partitions + pairs, partitions) > MOST_PRODUCTS:
         return None
-    kinds = range(others + 1)
+    kinds = range(pairs + 1)
     counts = [tuple(map(one.count, kinds)) for one in combinations_with_replacement(kinds, partitions)]
     return [Product(one, one) for one in counts]
 
@@ -280,7 +280,7 @@ def _profile_of(steps: CountSteps, counts: Sequence[int], direction: Direction, 
     From below, steps are left out that may not be attained.
     """
     new, *more = counts
-    kept = [(one, n) for one, n in zip(steps.others, more, strict=True) if n and (one.attained or not below)]
+    kept = [(one, n) for one, n in zip(steps.shared, more, strict=True) if n and (one.attained or not below)]
     rounds = tuple(Rounds(one.of(direction), n) for one, n in kept)
     if all(isinstance(item.profile, GaussianProfile) for item in rounds) and sum(n for _, n in kept) > 1:
         rounds = merged(rounds, rounding=-1.0 if below else 1.0)
@@ -324,7 +324,7 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
     def released(self, mechanism: PartitionSelection, group: int) -> Released:
         """Return the profile of the worst product of steps; from below some products, and the worst of attained ones."""
         steps, k = steps_of(mechanism), mechanism.max_partitions
-        chosen = products(len(steps.others), k)
+        chosen = products(len(steps.shared), k)
         remove, add = (self._side(steps, k, chosen, side) for side in DIRECTIONS)
         if not self._replaced():
             return replace(remove, add=add)
@@ -351,14 +351,14 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             return super().bounds()
         steps, chosen = steps_of(mechanism), products(1, k)
         assert chosen is not None
-        rounds = (Rounds(steps.others[0].remove, k),)
+        rounds = (Rounds(steps.shared[0].remove, k),)
         remove, add = (self._side(steps, k, chosen[1:], side) for side in DIRECTIONS)
         some_new = replace(remove, add=add).above(lambda one: cast("ProfileKind", one.supremum))
         return worst_of([dict.fromkeys(DIRECTIONS, Bounds(rounds, rounds)), some_new.bounds()])
 
     def _side(self, steps: CountSteps, k: int, chosen: list[Product] | None, side: Direction) -> Released:
         """Return what one run reveals in a direction, of a record that is added or removed."""
-        rest = [0] * len(steps.others)
+        rest = [0] * len(steps.shared)
         if chosen is None:
             # As many pairs as partitions, each of them the worst of all.
             ways = [[int(kind == one) for kind in range(len(rest) + 1)] for one in range(len(rest) + 1)]
@@ -388,8 +388,8 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
             return replace(usual, tight=False, lower_end=OF_NEW)
         if not alone:
             return usual
-        others = 1 if mechanism.blank() else len(steps_of(mechanism).others)
-        chosen = products(others, mechanism.max_partitions)
+        pairs = 1 if mechanism.blank() else len(steps_of(mechanism).shared)
+        chosen = products(pairs, mechanism.max_partitions)
         exact = chosen is not None and all(one.above == one.below for one in chosen)
         if exact and (mechanism.blank() or steps_of(mechanism).attained):
             return replace(usual, tight=True, lower_end=None)
