@@ -35,24 +35,11 @@ class ProvenBounds(NamedTuple):
     spacing: float = 0.0
 
 
-def epsilon_at(grid: LossGrid, law: Law, target: int) -> int | None:
-    """Return an ε near the least one with δ(ε) ≤ `target`; None if the mass of ∞ alone is larger."""
-    low, high = max(0, grid.loss(law.low - 1)), grid.loss(law.low + len(law.masses))
-    if delta(grid, law, high) > target:
-        return None
-    if low >= high or delta(grid, law, low) <= target:
-        return low
-    while high - low > 1 << grid.bits - 40:
-        middle = (low + high) // 2
-        low, high = (low, middle) if delta(grid, law, middle) <= target else (middle, high)
-    return high
-
-
 def _least_epsilon(at: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
     """Return an ε between two for which a bound holds, near the least one; None if it does not hold at the larger one."""
-    if not at(high):
-        return None
-    for _ in range(40):
+    if at(low) or not at(high):
+        return low if at(low) else None
+    for _ in range(45):
         middle = (low + high) / 2
         low, high = (low, middle) if at(middle) else (middle, high)
     return high
@@ -156,8 +143,13 @@ def _by_lattices(
             break
         h /= factor
     least, grid, laws = min(attempts)
-    values = [epsilon_at(grid, law, int(target * (1 << bits))) for law in laws]
-    known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
+    # Every loss of both laws is below the largest one.
+    largest = Fraction(max(0, *(grid.loss(law.low + len(law.masses)) for law in laws)), 1 << bits)
+    known = _least_epsilon(
+        lambda e: all(delta(grid, law, int(e * (1 << bits))) <= target * (1 << bits) for law in laws),
+        Fraction(0),
+        largest,
+    )
     if below is None and least > goal:
         below = lower(parts, grid.h, digits, epsilon, target)
     return ProvenBounds(Fraction(least, 1 << bits), known, below, grid.h)
