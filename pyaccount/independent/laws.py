@@ -142,12 +142,20 @@ def _sign(signed: Mapping[int, int], s: int, t: int, bits: int) -> int:
 
 
 class GaussianRound(MixtureRound):
-    """N(s) against N(0)."""
+    """N(s) against N(0), where t = ε/s + s/2."""
 
     def __init__(self, square: Fraction) -> None:
         """Take s²."""
         super().__init__({1: Fraction(1)}, square)
         self.symmetric = True
+
+    def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
+        """Return t, less and more its error: that of ε is divided by s."""
+        s, one = self.rounded(bits)[0], 1 << bits
+        if not s >> bits // 2:
+            raise NotCheckableError("noise that is so large")
+        middle, error = (loss << bits) // s + (s >> 1), one // s + 4
+        return middle - error, middle + error
 
 
 class FiniteRound(KnownPair):
