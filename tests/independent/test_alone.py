@@ -16,7 +16,7 @@ CORE = sorted(FOLDER.glob("*.py"))
 MODULES = [*CORE, *sorted((FOLDER / "samples").glob("*.py"))]
 #: The modules that one must read to believe what is proven, and their lines, proofs included.
 PROOF = {
-    "enclosures": 135, "lattice": 190, "laws": 450, "draws": 145, "columns": 108, "composition": 135, "combinators": 180,
+    "enclosures": 135, "lattice": 190, "laws": 460, "draws": 145, "columns": 108, "composition": 135, "combinators": 180,
     "moments": 208,
 }  # fmt: skip
 #: Modules that the proofs do not import: they refute, search and judge.
@@ -55,7 +55,7 @@ def test_other_imports_are_seen() -> None:
 def test_it_is_small_enough_to_be_read() -> None:
     sizes = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in CORE}
     assert {name: size for name, size in sizes.items() if size > PROOF.get(name, 300)} == {}
-    assert sum(sizes[name] for name in PROOF) <= 1533
+    assert sum(sizes[name] for name in PROOF) <= 1545
     assert sum(size for name, size in sizes.items() if name not in PROOF) <= 1330
 
 
