@@ -132,7 +132,8 @@ class SampledMechanism:
     #: The curve that is composed with the sampled mechanisms, for samples of each direction; empty if there is none.
     curves: Mapping[Direction, Recipe[_core.ComposedCurve]] = field(default_factory=dict)
 
-    #: Rounds whose composition bounds the mechanism from above in each direction, without samples; empty if none are known.
+    #: Rounds whose composition bounds the mechanism from above in each direction, without samples; empty if none are known. Of a
+    #: replaced record, "add" is one that is added where there was none.
     composed: Mapping[Direction, tuple[Rounds, ...]] = field(default_factory=dict)
 
     @property

@@ -100,10 +100,13 @@ class Retest:
         if not self.tests:
             return "retested: it does not hold without samples"
         last = self.tests[-1]
+        # What samples leave out is missing in their mean.
+        missing = last.limits.clipped + last.limits.left_out
+        more = f", or up to {missing:.2g} more," if missing > 0.0 else ""
         estimate = (
             f"no sample saw a loss above ε = {last.epsilon:.6g}"
             if last.standard_error is None
-            else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
+            else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}{more}"
         )
         return f"retested, and not accepted: {estimate}, but the claim is {last.threshold:.6g}"
 

@@ -282,7 +282,7 @@ def _profile_of(steps: CountSteps, counts: Sequence[int], direction: Direction, 
     new, *more = counts
     kept = [(one, n) for one, n in zip(steps.shared, more, strict=True) if n and (one.attained or not below)]
     rounds = tuple(Rounds(one.of(direction), n) for one, n in kept)
-    if all(isinstance(item.profile, GaussianProfile) for item in rounds) and sum(n for _, n in kept) > 1:
+    if sum(n for _, n in kept) > 1:
         rounds = merged(rounds, rounding=-1.0 if below else 1.0)
     if len(rounds) == 1 and rounds[0].count == 1:
         beside = rounds[0].profile
