@@ -69,11 +69,11 @@ class RoundProfile:
     def opposed(dataset_size: int, batch_size: int, noise_multiplier: float) -> RoundProfile:
         """A lower bound: one record of a fixed-size batch set to zero while all others oppose it, two concrete data sets.
 
-        sup_τ P(y > τ) − e^ε Q(y > τ), P = (1−q)N(0, σ²) + qN(2, σ²), Q = (1−q)N(0, σ²) + qN(1, σ²), q = batch/dataset.
+        The pair P = (1−q)N(0, σ²) + qN(2, σ²), Q = (1−q)N(0, σ²) + qN(1, σ²), q = batch/dataset.
         """
 
     @staticmethod
-    def fixed_size_run(curve: FixedSizeCurve) -> RoundProfile:
+    def fixed_size_run(curve: FixedSizeCurve, *, add: bool) -> RoundProfile:
         """All rounds of fixed-size batches as one profile. From above it may be composed with other rounds; from below it bounds
         these rounds by themselves.
         """
@@ -365,19 +365,19 @@ def curve_all(
     """
 
 class FixedSizeCurve:
-    """The largest δ(ε) of fixed-size batches over adaptive gradients, one record replaced: bounds from one side.
+    """The largest δ(ε) of fixed-size batches over adaptive gradients, one record replaced or set to zero: bounds from one side.
 
     Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time. The curve is accurate around
     `delta`, or around `epsilon`: one of them is given. From above, chords in e^ε between the points (ε, δ) are upper bounds. From
-    below, a point bounds δ at its own ε and at every smaller one. The attack: while the loss so far is below ε, the record
-    contributes 1, and its replacement and all other records −1; otherwise the record and all others contribute −1, and the
-    replacement 1. The recursion chooses where to switch.
+    below, a point bounds δ at its own ε and at every smaller one: an attacker has two pairs of data sets, and chooses one in each
+    round by what was released.
     """
 
     def __new__(
         cls,
         phases: Sequence[tuple[int, int, float, int]],
         *,
+        zeroed: bool,
         below: bool,
         delta: float | None = None,
         epsilon: float | None = None,
@@ -385,8 +385,8 @@ class FixedSizeCurve:
         time_limit: float | None = None,
     ) -> FixedSizeCurve: ...
     @property
-    def points(self) -> list[tuple[float, float]]:
-        """(ε, δ) at increasing ε."""
+    def points(self) -> list[list[tuple[float, float]]]:
+        """(ε, δ) at increasing ε: of a record set to zero, then of the other direction; of a replaced record once for both."""
 
     @property
     def lattice(self) -> tuple[float, float, int, int]:

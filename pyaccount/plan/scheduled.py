@@ -16,7 +16,7 @@ The schedule is fixed before the run. Noise that follows from what was released 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyaccount.document.words import Assumed
 from pyaccount.plan.protection import RunCase
@@ -73,6 +73,10 @@ class ScheduledRounds(RunCase, Around):
             if path[-1] == "multiplier":
                 multiplier_range(self, path)
         return combine([self.inner.on(kind).bounds() for kind in runs_of_kinds(self)], merge_gaussians=False)
+
+    def fixed_rounds(self) -> int | Literal["solve"] | None:
+        """Return those of the sampler, whatever the schedule is."""
+        return self.inner.fixed_rounds()
 
     def public(self) -> DirectedBounds:
         """Return the rounds of each kind with public participations."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.plan.common import number
@@ -74,6 +75,18 @@ def runs_of_kinds(case: RunCase) -> Iterator[TrainingNode]:
             noise = noise.model_copy(update={"multiplier": scale * values.pop("multiplier")})
         training = case.node.training.model_copy(update={**values, "iterations": kind.rounds})
         yield replace(case.node, training=training, sampler=sampler, noise=noise)
+
+
+def stretches(case: RunCase, most: int) -> tuple[tuple[int, int], ...] | None:
+    """Return where rounds that are alike begin, and how many follow one another, in order; None for more than `most`."""
+    import numpy as np  # only documents with schedules need it
+
+    columns = [values_of(case, path).values for path in case.node.schedules()]
+    changed = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    starts = [0, *(np.flatnonzero(changed)[:most] + 1).tolist()]
+    if len(starts) > most:
+        return None
+    return tuple((start, end - start) for start, end in pairwise([*starts, len(columns[0])]))
 
 
 def multipliers_of(case: RunCase) -> NDArray[np.float64] | None:

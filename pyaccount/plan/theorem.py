@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pyaccount.errors import path_text
 from pyaccount.plan.protection import Case
@@ -76,8 +76,8 @@ class Theorem(Case, ABC):
     def words(self) -> Reduction:
         """Return the theorem in words."""
 
-    def fixed_rounds(self) -> int | None:
-        """Return the number of rounds with batches of one fixed size and one noise, if one record is replaced.
+    def fixed_rounds(self) -> int | Literal["solve"] | None:
+        """Return the number of rounds with batches of a fixed size, if one record is replaced or set to zero.
 
         `plan.recursion` analyses such rounds together; None for everything else.
         """

@@ -92,7 +92,7 @@ class OpposedProfile(ProfileKind):
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeRunProfile(ProfileKind):
-    """All rounds of batches of a fixed size, one record replaced: bounds on the largest δ over adaptive gradients.
+    """All rounds of batches of a fixed size, one record replaced or `zeroed`: bounds on the largest δ over adaptive gradients.
 
     Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time; the bounds are accurate around
     `delta`, or around `epsilon` if that is None. From above the profile may be composed with other rounds. From below it bounds
@@ -105,18 +105,21 @@ class FixedSizeRunProfile(ProfileKind):
     delta: float | None
     epsilon: float | None
     below: bool
+    zeroed: bool = False
+    #: The direction, which makes no difference for a replaced record.
+    add: bool = False
 
     def _made(self) -> _core.RoundProfile:
-        return _core.RoundProfile.fixed_size_run(self.curve())
+        return _core.RoundProfile.fixed_size_run(self.curve(), add=self.add)
 
     def curve(self) -> _core.FixedSizeCurve:
-        """Return the curve, with its errors. The last few are kept, since each takes seconds."""
-        return _fixed_size_curve(self)
+        """Return the curve of both directions, with its errors. The last few are kept, since each takes seconds."""
+        return _fixed_size_curve(replace(self, add=False))
 
 
 @lru_cache(maxsize=16)
 def _fixed_size_curve(run: FixedSizeRunProfile) -> _core.FixedSizeCurve:
-    return _core.FixedSizeCurve(run.phases, below=run.below, delta=run.delta, epsilon=run.epsilon)
+    return _core.FixedSizeCurve(run.phases, zeroed=run.zeroed, below=run.below, delta=run.delta, epsilon=run.epsilon)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pyaccount.profiles import (
     DisplacedProfile,
     FixedSizeRunProfile,
     GaussianProfile,
+    OpposedProfile,
     ProfileKind,
     Rounds,
 )
@@ -48,6 +49,27 @@ def test_the_run_lies_between_two_data_sets_and_the_envelope(
     assert high - low <= 0.01 * high
 
 
+@pytest.mark.nightly(but=["0.001-20-1-2.0-100", "1e-05-100-1-1.0-100", "1e-10-2-1-3.0-20"])
+@pytest.mark.parametrize(("dataset", "batch", "noise", "count"), SETTINGS)
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-10])
+def test_that_of_a_record_set_to_zero_does_too(
+    dataset: int, batch: int, noise: float, count: int, delta: float
+) -> None:
+    """In both directions; the interval of the larger one is narrow."""
+    run = ((dataset, batch, noise, count),)
+    aligned = CopiesProfile("fixed-size", 1, dataset, batch, 0, 1.0, noise, reverse=False)
+    found = []
+    for add, pair in ((False, OpposedProfile(dataset, batch, noise)), (True, aligned)):
+        envelope = DisplacedProfile("zeroed", "fixed-size", 1, dataset, batch, 0, noise, reverse=add)
+        fixed, above = _epsilon([(pair, count)], delta), _epsilon([(envelope, count)], delta)
+        low = _epsilon([(FixedSizeRunProfile(run, delta, None, True, True, add), 1)], delta).lower
+        high = _epsilon([(FixedSizeRunProfile(run, delta, None, False, True, add), 1)], delta).upper
+        assert fixed.lower * (1 - 2e-3) - 1e-3 <= low <= high <= above.upper * (1 + 5e-3) + 5e-3
+        found.append((low, high))
+    low, high = max(found)
+    assert high - low <= 0.01 * high
+
+
 def test_a_run_composes_with_other_rounds() -> None:
     """From above the run is a profile as any other: it can be composed with a Gaussian mechanism, and that costs more."""
     run, other = FixedSizeRunProfile(((100, 1, 1.0, 20),), 1e-5, None, below=False), GaussianProfile(1.0, 2.0)
@@ -60,9 +82,10 @@ def test_a_run_composes_with_other_rounds() -> None:
 
 def test_every_error_is_counted_and_small() -> None:
     """A curve states its errors in units of δ, and falls."""
-    curve = _core.FixedSizeCurve([(100, 1, 1.0, 50)], delta=1e-6, below=False)
+    curve = _core.FixedSizeCurve([(100, 1, 1.0, 50)], zeroed=False, delta=1e-6, below=False)
     errors, (spacing, tilt, length, laws) = curve.errors(5.0), curve.lattice
-    values = [delta for _, delta in curve.points]
+    (points,) = curve.points
+    values = [delta for _, delta in points]
     assert values == sorted(values, reverse=True)
     assert all(0.0 <= error < 1e-9 for error in errors)
     assert spacing > 0.0

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,8 @@ from plain_documents import sectioned
 
 import pyaccount
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.plan.mechanisms.base import Released
+from pyaccount.profiles import LaplaceProfile, Rounds
 
 DELTA = 1e-6
 
@@ -476,6 +479,16 @@ def test_a_group_of_a_stated_guarantee_has_less_than_the_lemma_says() -> None:
     assert one.delta == pytest.approx(-math.expm1(-0.5), abs=1e-8)
     assert other.delta_lower > 1.3 * one.delta
     assert certified({"mechanism": stated}, group_size=k).epsilon <= certified({"mechanism": lemma}).epsilon
+
+
+def test_both_directions_of_one_run_state_the_same() -> None:
+    pair, ahead = LaplaceProfile(1.0, 1.0), LaplaceProfile(0.5, 1.0)
+    add = Released(pair, pair, further_pairs=(ahead,), supremum=pair)
+    both = Released(pair, pair, add=add, further_pairs=(pair,), supremum=pair)
+    assert both.above(lambda one: one.further_pairs[0]).bounds()["add"].lower == (Rounds(ahead, 1),)
+    for change in ({"further_pairs": ()}, {"supremum": None}, {"beside": (ahead,)}, {"add": Released(pair, pair)}):
+        with pytest.raises(ValueError, match="direction add"):
+            replace(both, add=replace(add, **change))
 
 
 def test_mechanisms_compose_with_training() -> None:

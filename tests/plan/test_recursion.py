@@ -1,4 +1,4 @@
-"""Fixed-size batches, one record replaced: certificates by the recursion, between two data sets and the composed bound.
+"""Fixed-size batches, one record replaced or zeroed: certificates by the recursion, between two data sets and the composed bound.
 
 The core's own tests have the theorem's oracles (quadrature over triangles, a simulated attack, every strategy of small games).
 Here it is about when certificates use it, and that both ends stay bounds whatever stands beside such rounds.
@@ -23,7 +23,11 @@ from pyaccount.plan.rounds import Bounds
 from pyaccount.profiles import FixedSizeRunProfile, Rounds
 
 FIXED = "adjacency=replace-one sampler=fixed-size dataset_size=50 expected_batch_size=1"
+DECAYING = {"start": 2.0, "decay": 0.5, "every": 10}
 ONE = doc(FIXED, iterations=30, multiplier=1.0)
+
+
+ZEROED = doc(FIXED, iterations=30, multiplier=1.0, adjacency="zero-out")
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +36,24 @@ def certificate() -> pyaccount.Certificate:
     return pyaccount.certify(ONE)
 
 
+@pytest.fixture(scope="module")
+def zeroed() -> pyaccount.Certificate:
+    """Return that of the same run if a record is set to zero."""
+    return pyaccount.certify(ZEROED)
+
+
 def _recursive(document: dict[str, Any]) -> list[bool]:
     theorems = compile_document(pyaccount.load(document)).theorems
     return [isinstance(one, RecursionTheorem) for one in theorems]
 
 
-def test_the_interval_is_between_two_data_sets_and_the_composed_bound(certificate: pyaccount.Certificate) -> None:
+@pytest.mark.parametrize("document", [ONE, ZEROED], ids=["replace-one", "zero-out"])
+def test_the_interval_is_between_two_data_sets_and_the_composed_bound(
+    document: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
     """It is narrow, attained, and states the composed bound beside it."""
-    composed = Engine().ask(compile_document(pyaccount.load(ONE)).at().composed(), Question(None, 1e-5, 1e-4))
+    certificate = request.getfixturevalue("certificate" if document is ONE else "zeroed")
+    composed = Engine().ask(compile_document(pyaccount.load(document)).at().composed(), Question(None, 1e-5, 1e-4))
     guarantee, bound = certificate.data.guarantee, certificate.data.composed_bound
     assert composed.lower <= guarantee.epsilon_lower <= guarantee.epsilon <= composed.upper
     assert guarantee.epsilon <= 1.003 * guarantee.epsilon_lower
@@ -53,20 +67,31 @@ def test_the_interval_is_between_two_data_sets_and_the_composed_bound(certificat
         assert 0.0 <= point.delta_lower <= point.delta <= 1.0
 
 
-def test_a_simulated_attack_reaches_no_more_than_the_upper_end(certificate: pyaccount.Certificate) -> None:
+@pytest.mark.parametrize("direction", ["replaced", "remove", "add"])
+def test_a_simulated_attack_reaches_no_more_than_the_upper_end(
+    direction: str, certificate: pyaccount.Certificate, zeroed: pyaccount.Certificate
+) -> None:
     """An adversary who plays one of two pairs by the loss so far, as real batches and noise, has δ inside of the interval.
 
     The run is simulated with its data set: all other records contribute the same, so a batch of one is the record or another one.
     δ(ε) = E_P[(1 − e^{ε − L})_+] is a mean of numbers in [0, 1], so Hoeffding's inequality bounds its error: 1e-9 for 5 widths.
     """
     rng, count, q = np.random.default_rng(5), 400_000, 1 / 50
-    point = next(one for one in certificate.data.profile if 1e-3 < one.delta < 0.1)
+    profile = (
+        certificate.data.profile if direction == "replaced" else getattr(zeroed.data.directions, direction).profile
+    )
+    point = next(point for point in profile if 1e-3 < point.delta < 0.1)
+    epsilon, lower, upper = point.epsilon, point.delta_lower, point.delta
+    # What the record, its replacement and all others contribute while the loss is below ε, and after that.
+    played = {
+        "replaced": ((1.0, -1.0, -1.0), (-1.0, 1.0, -1.0)),
+        "remove": ((1.0, 0.0, -1.0), (1.0, 0.0, 1.0)),
+        "add": ((0.0, 1.0, 1.0), (0.0, 1.0, -1.0)),
+    }[direction]
     loss = np.zeros(count)
     for _ in range(30):
-        chasing = loss < point.epsilon
-        record = np.where(chasing, 1.0, -1.0)
-        other = np.where(chasing, -1.0, -1.0)
-        replacement = np.where(chasing, -1.0, 1.0)
+        below = loss < epsilon
+        record, replacement, other = (np.where(below, *pair) for pair in zip(*played, strict=True))
         drawn = rng.random(count) < q
         y = np.where(drawn, record, other) + rng.standard_normal(count)
 
@@ -74,10 +99,10 @@ def test_a_simulated_attack_reaches_no_more_than_the_upper_end(certificate: pyac
             return (1 - q) * np.exp(-0.5 * (y - other) ** 2) + q * np.exp(-0.5 * (y - mean) ** 2)
 
         loss += np.log(density(record)) - np.log(density(replacement))
-    estimate = float(np.mean(np.maximum(0.0, -np.expm1(point.epsilon - loss))))
+    estimate = float(np.mean(np.maximum(0.0, -np.expm1(epsilon - loss))))
     width = math.sqrt(math.log(2e9) / (2 * count))
-    assert estimate - width <= point.delta
-    assert estimate + width >= 0.5 * point.delta_lower
+    assert estimate - width <= upper
+    assert estimate + width >= 0.5 * lower
 
 
 @pytest.mark.parametrize(
@@ -94,12 +119,18 @@ def test_a_simulated_attack_reaches_no_more_than_the_upper_end(certificate: pyac
             ),
             [True],
         ),
-        (doc(FIXED, iterations="solve", multiplier=1.0, epsilon=3), [False]),
+        (doc(FIXED, iterations="solve", multiplier=1.0, epsilon=3), [True]),
         (doc(FIXED, iterations=1, multiplier=1.0), [False]),
         (doc(FIXED, iterations=20_001, multiplier=1.0), [False]),
         (doc(FIXED, iterations=30, multiplier=1.0, group_size=2), [False]),
         (doc(FIXED, iterations=30, multiplier=1.0, method="pld"), [False]),
-        (doc(FIXED, iterations=30, multiplier=1.0, adjacency="zero-out"), [False]),
+        (ZEROED, [True]),
+        (doc(FIXED, iterations=30, multiplier=1.0, adjacency="zero-out", group_size=2), [False]),
+        (doc(FIXED, iterations=30, multiplier=1.0, adjacency="add-remove"), [False]),
+        (doc(FIXED, iterations=4, multiplier={"schedule": [1.0, 1.0, 2.0, 1.0]}), [True]),
+        (doc(FIXED, iterations=4, expected_batch_size={"schedule": [2, 2, 1, 1]}, multiplier=1.0), [True]),
+        (doc(FIXED, iterations=20, multiplier={"schedule": [1.0 + 0.1 * (k % 7) for k in range(20)]}), [False]),
+        (doc(FIXED, iterations="solve", multiplier={"schedule": DECAYING}, epsilon=3), [False]),
         (doc(FIXED, iterations=30, multiplier=1.0, also=[{"what": "count", "multiplier": 9}]), [False]),
         (doc(FIXED, iterations=30, multiplier=1.0, expected_batch_size=50), [False]),
         (doc(FIXED, iterations=30, multiplier=1.0, risk={"advantage": 0.1}), [False]),
@@ -146,6 +177,25 @@ def test_equal_phases_are_one_recursion() -> None:
     assert _epsilon(1.0, 1.0) == pytest.approx((whole.lower, whole.upper), rel=1e-3)
 
 
+def test_a_schedule_is_the_phases_that_it_stands_for() -> None:
+    """From both sides: the attack plays its rounds in their order."""
+    schedule = {"schedule": [*[1.0] * 8, *[2.0] * 8]}
+    document = pyaccount.load(doc(FIXED, iterations=16, multiplier=schedule))
+    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-4))
+    assert (answer.lower, answer.upper) == _epsilon(1.0, 2.0)
+
+
+def test_a_narrow_interval_of_composed_bounds_needs_no_recursion() -> None:
+    """With a small rate a record that is set to zero has nearly the same bounds both ways; the recursion would take seconds."""
+    document = doc(
+        FIXED, adjacency="zero-out", dataset_size=10_000, expected_batch_size=10, iterations=100, multiplier=0.8
+    )
+    found = pyaccount.certify(document)
+    assert _recursive(document) == [True]
+    assert found.data.composed_bound is None
+    assert found.epsilon - found.data.guarantee.epsilon_lower <= 1e-3 * found.epsilon
+
+
 @pytest.mark.nightly
 def test_the_order_of_phases_that_differ_changes_no_upper_end() -> None:
     """With more noise in one half a run costs less. The attack plays the phases in their order, and is below for both."""
@@ -157,13 +207,11 @@ def test_the_order_of_phases_that_differ_changes_no_upper_end() -> None:
 
 
 @pytest.mark.nightly(but=["multiplier-min"])
-@pytest.mark.parametrize(("blank", "better"), [("multiplier", min), ("expected_batch_size", max)])
+@pytest.mark.parametrize(("blank", "better"), [("multiplier", min), ("expected_batch_size", max), ("iterations", max)])
 def test_a_solved_blank_is_better_than_by_the_composed_bound(blank: str, better: Callable[..., float]) -> None:
-    """The noise is smaller and the batch larger; the value holds, and the next one misses the target."""
-    fields = {"multiplier": 2.0, "expected_batch_size": 5, blank: "solve"}
-    document = doc(
-        "adjacency=replace-one sampler=fixed-size dataset_size=100 tolerance=0.01", iterations=200, epsilon=4, **fields
-    )
+    """The noise is smaller, and the batch or the run larger; the value holds, and the next one misses the target."""
+    fields = {"multiplier": 2.0, "expected_batch_size": 5, "iterations": 200, blank: "solve"}
+    document = doc("adjacency=replace-one sampler=fixed-size dataset_size=100 tolerance=0.01", epsilon=4, **fields)
     found = pyaccount.certify(document)
     assert found.holds
     assert found.epsilon <= 4

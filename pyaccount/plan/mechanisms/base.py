@@ -84,6 +84,18 @@ class Released:
     #: no pair's profile, so it is a lower bound for one run that nothing is composed with.
     supremum: ProfileKind | None = None
 
+    def __post_init__(self) -> None:
+        """Both directions state the same: the lower end of a document takes one pair, or the supremum, in each of them."""
+        add = self.add
+        if add is not None and (
+            add.add is not None
+            or add.beside
+            or len(add.further_pairs) != len(self.further_pairs)
+            or (add.supremum is None) != (self.supremum is None)
+        ):
+            message = "the direction add states more, or another kind of lower end, than the direction remove"
+            raise ValueError(message)
+
     def above(self, lower: Callable[[Released], ProfileKind]) -> Released:
         """Return the same with another lower end in each direction."""
         add = None if self.add is None else replace(self.add, lower=lower(self.add))

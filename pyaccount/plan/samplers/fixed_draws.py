@@ -8,7 +8,7 @@ account for the displacement. p_j is the probability that the group is drawn j t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
@@ -88,22 +88,17 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
         """Explain why these batches are draws with replacement; None if they are not, or are called that anyway."""
         return None
 
-    def fixed_rounds(self) -> int | None:
-        """Return the number of rounds, if it is known, one record is replaced, and is drawn at most once.
+    def fixed_rounds(self) -> int | Literal["solve"] | None:
+        """Return the number of rounds, if one record is replaced or set to zero, and drawn at most once.
 
         A batch of one record is the same whichever way it is drawn.
         """
         privacy, training = self.asked.privacy, self.node.training
-        single = privacy.adjacency == "replace-one" and privacy.group_size == 1
+        single = privacy.adjacency != "add-remove" and privacy.group_size == 1
         once = self.once or training.expected_batch_size == 1
-        if (
-            not single
-            or not once
-            or training.iterations == "solve"
-            or training.expected_batch_size == training.dataset_size
-        ):
+        if not single or not once or training.expected_batch_size == training.dataset_size:
             return None
-        return rounds(self.node)
+        return "solve" if training.iterations == "solve" else rounds(self.node)
 
     def distinct_drawn(self) -> tuple[int, Path]:
         """Return how many distinct records a round must draw, and the document's field that determines it."""

@@ -2,28 +2,32 @@
 
 use pyaccount_core::adaptive::{above, below, DeltaBounds, Effort, Phase, Target};
 use pyaccount_core::pair::check::Checked;
+use pyaccount_core::pair::substitution::Change;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::interruptible;
 
-/// Bounds on δ from one side, and the profile of all rounds that follows from them.
+/// Bounds on δ from one side, and the profiles of all rounds that follow from them.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct FixedSizeCurve {
     bounds: DeltaBounds,
-    pub(crate) profile: Checked,
+    /// Of a removed record, and of an added one.
+    pub(crate) profiles: [Checked; 2],
 }
 
 #[pymethods]
 impl FixedSizeCurve {
-    /// Computes the curve, around a δ or an ε; phases are (data set, batch, noise multiplier, number of rounds).
+    /// Computes the curve, around a δ or an ε; phases are (data set, batch, noise multiplier, number of rounds). A record is
+    /// replaced, or `zeroed`.
     #[new]
-    #[pyo3(signature = (phases, *, below, delta = None, epsilon = None, threads = 0, time_limit = None))]
-    #[allow(clippy::fn_params_excessive_bools)] // named in Python
+    #[pyo3(signature = (phases, *, zeroed, below, delta = None, epsilon = None, threads = 0, time_limit = None))]
+    #[allow(clippy::too_many_arguments)] // named in Python
     fn new(
         py: Python<'_>,
         phases: Vec<(u64, u64, f64, u64)>,
+        zeroed: bool,
         below: bool,
         delta: Option<f64>,
         epsilon: Option<f64>,
@@ -39,15 +43,16 @@ impl FixedSizeCurve {
         interruptible::call(py, threads, time_limit.or_else(interruptible::remaining), move |run| {
             let phases = phases.iter().map(|&(n, b, sigma, count)| Phase::new(n, b, sigma, count));
             let phases = phases.collect::<pyaccount_core::Result<Vec<_>>>()?;
-            let bounds = side(&phases, target, Effort::usual(&phases), run)?;
-            let profile = bounds.profile()?;
-            Ok(Self { bounds, profile })
+            let change = if zeroed { Change::Zeroed } else { Change::Replaced };
+            let bounds = side(change, &phases, target, Effort::usual(&phases), run)?;
+            let profiles = bounds.profiles()?;
+            Ok(Self { bounds, profiles })
         })
     }
 
-    /// (ε, δ) at increasing ε.
+    /// (ε, δ) at increasing ε, of a removed record and of an added one, or of both.
     #[getter]
-    fn points(&self) -> Vec<(f64, f64)> {
+    fn points(&self) -> Vec<Vec<(f64, f64)>> {
         self.bounds.points.clone()
     }
 

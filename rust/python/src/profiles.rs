@@ -161,8 +161,9 @@ impl RoundProfile {
 
     /// Returns all rounds of batches of a fixed size, in their order, as one: the largest δ over adaptive gradients.
     #[staticmethod]
-    fn fixed_size_run(curve: &FixedSizeCurve) -> Self {
-        Self(curve.profile.clone())
+    #[pyo3(signature = (curve, *, add))]
+    fn fixed_size_run(curve: &FixedSizeCurve, add: bool) -> Self {
+        Self(curve.profiles[usize::from(add)].clone())
     }
 
     /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the

@@ -6,16 +6,22 @@
 //! values with (0, 1) ([`Masses::above`]), although H and H′ may come from different triangles. The hull is the profile of a law on
 //! the lattice. The same with H and H′ exchanged bounds the reversed pairs, which are triangles too.
 //!
-//! **From below.** The two pairs with u = x′ and u = x, at distance 2, are mixtures in one dimension.
+//! **A record that is set to zero.** The class of the reversed pairs is another one, so the laws of both orders stay apart, and the
+//! recursion has a curve for each direction.
+//!
+//! **From below.** The two pairs with u = x′ and u = x, at distance 2, are mixtures in one dimension; so are those of x′ = 0 with u = −x and
+//! u = x, of length 1.
 
 use rayon::prelude::*;
 
 use crate::adaptive::level::Level;
-use crate::adaptive::triangles::{cover, Cell, Gram};
+use crate::adaptive::triangles::cover;
 use crate::adaptive::Phase;
 use crate::error::Result;
 use crate::laws::Weights;
 use crate::pair::mixture::MixturePair;
+use crate::pair::opposed::Opposed;
+use crate::pair::substitution::Change;
 use crate::pair::{Profile, ProfilePoint};
 use crate::pld::masses::Masses;
 use crate::pld::mesh::{Mesh, Node, Side};
@@ -123,20 +129,38 @@ fn largest(levels: &[Level], epsilons: &[f64]) -> (Vec<f64>, u64) {
     (values, count)
 }
 
-/// Returns laws whose profiles bound those of all triangles: two for each ring of a cover.
-pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: &Run) -> Result<Vec<Masses>> {
+/// Returns the laws of each direction: one list if both directions have the same class.
+fn by_direction(change: Change, both: Vec<[Masses; 2]>) -> Vec<Vec<Masses>> {
+    match change {
+        Change::Replaced => vec![both.into_iter().flatten().collect()],
+        Change::Zeroed => {
+            let (remove, add) = both.into_iter().map(|[one, other]| (one, other)).unzip();
+            vec![remove, add]
+        }
+    }
+}
+
+/// Returns laws whose profiles bound those of all triangles, for each direction.
+pub(super) fn above(
+    change: Change,
+    phase: &Phase,
+    rings: u32,
+    step: f64,
+    places: &Places,
+    run: &Run,
+) -> Result<Vec<Vec<Masses>>> {
     let (q, noise) = (phase.probability_above(), phase.noise_multiplier);
     let positions = places.positions(q, step);
-    let found: Vec<[Masses; 2]> = cover(rings, CELLS)
+    let found: Vec<[Masses; 2]> = cover(change, rings, CELLS)
         .par_iter()
         .map(|cells| {
             run.check()?;
             let epsilons: Vec<f64> = positions.iter().map(|&k| epsilon(k, places.spacing)).collect();
-            let largest = |at: fn(&Cell) -> Gram| {
-                let levels: Vec<Level> = cells.iter().map(|cell| Level::new(at(cell), q, noise)).collect();
+            let largest = |end: usize| {
+                let levels: Vec<Level> = cells.iter().map(|cell| Level::new(cell[end], q, noise)).collect();
                 largest(&levels, &epsilons)
             };
-            let ((ahead, some), (behind, more)) = (largest(Cell::at_record), largest(Cell::at_replacement));
+            let ((ahead, some), (behind, more)) = (largest(0), largest(1));
             run.count(EVALUATION * 16 * (some + more));
             Ok([
                 Masses::above(&mesh(places, &positions, &ahead, &behind))?,
@@ -144,11 +168,11 @@ pub(super) fn above(phase: &Phase, rings: u32, step: f64, places: &Places, run: 
             ])
         })
         .collect::<Result<_>>()?;
-    Ok(found.into_iter().flatten().collect())
+    Ok(by_direction(change, found))
 }
 
-/// Returns the profiles of the two pairs at distance 2: u = x′, and u = x.
-pub(super) fn pairs(phase: &Phase) -> Result<[MixturePair; 2]> {
+/// Returns two pairs of data sets, each with both orders: of a replaced record u = x′ and u = x are one pair and its reversal.
+pub(super) fn pairs(change: Change, phase: &Phase) -> Result<Vec<[Box<dyn Profile>; 2]>> {
     #[allow(clippy::cast_precision_loss)] // below 2^53
     let (batch, rest) = (phase.batch_size as f64, (phase.dataset_size - phase.batch_size) as f64);
     let all = batch + rest;
@@ -157,29 +181,45 @@ pub(super) fn pairs(phase: &Phase) -> Result<[MixturePair; 2]> {
         log_probability: vec![(rest / all).ln(), (batch / all).ln()],
         relative_error: UNIT_ROUNDOFF * (8.0 + 2.0 * all.ln()),
     };
-    let pair = MixturePair::counted(&weights, 2.0, None, phase.noise_multiplier)?;
-    let reversed = pair.reversed();
-    Ok([pair, reversed])
+    let mixture = |distance: f64| MixturePair::counted(&weights, distance, None, phase.noise_multiplier);
+    Ok(match change {
+        Change::Replaced => {
+            let pair = mixture(2.0)?;
+            vec![[Box::new(pair.reversed()), Box::new(pair)]]
+        }
+        Change::Zeroed => {
+            let (against, along) = (Opposed::new(&weights, phase.noise_multiplier)?, mixture(1.0)?);
+            vec![
+                [Box::new(against.clone()), Box::new(against.reversed())],
+                [Box::new(along.reversed()), Box::new(along)],
+            ]
+        }
+    })
 }
 
-/// Returns the laws of the two pairs from below.
-pub(super) fn below(phase: &Phase, step: f64, places: &Places, run: &Run) -> Result<Vec<Masses>> {
+/// Returns the laws of these pairs from below, for each direction.
+pub(super) fn below(change: Change, phase: &Phase, step: f64, places: &Places, run: &Run) -> Result<Vec<Vec<Masses>>> {
     let q = phase.probability_above();
     let positions = places.positions(q, step);
     let reach = positions.iter().take_while(|&&k| epsilon(k, places.spacing) < places.left).count();
     let left = positions[1..positions.len().min(reach + 1)].iter().rev().map(|k| -k);
     let all: Vec<i64> = left.chain(positions.iter().copied()).collect();
-    pairs(phase)?
+    let law = |pair: &dyn Profile| {
+        run.check()?;
+        let node = |&index: &i64| {
+            let at = epsilon(index, places.spacing);
+            Node { index, epsilon: at, point: pair.at(at).or_trivial(at) }
+        };
+        let mesh = Mesh { spacing: places.spacing, offset: 0.0, nodes: all.iter().map(node).collect() };
+        run.count(EVALUATION * all.len() as u64);
+        Masses::new(Side::Lower, pair, &mesh)
+    };
+    let both = pairs(change, phase)?
         .par_iter()
-        .map(|pair| {
-            run.check()?;
-            let node = |&index: &i64| {
-                let at = epsilon(index, places.spacing);
-                Node { index, epsilon: at, point: pair.at(at).or_trivial(at) }
-            };
-            let mesh = Mesh { spacing: places.spacing, offset: 0.0, nodes: all.iter().map(node).collect() };
-            run.count(EVALUATION * all.len() as u64);
-            Masses::new(Side::Lower, pair, &mesh)
+        .map(|[one, other]| {
+            let (one, other) = rayon::join(|| law(one.as_ref()), || law(other.as_ref()));
+            Ok([one?, other?])
         })
-        .collect()
+        .collect::<Result<_>>()?;
+    Ok(by_direction(change, both))
 }

@@ -23,9 +23,13 @@
 //! For one m the mean is `Φ(y*) − λ₁mΦ(y* − α) − λ₂Φ(y* − c)`, where y* is the only root of λ₁m e^{αy−α²/2} + λ₂e^{cy−c²/2} = 1. The
 //! logarithm s of the left side is convex and rises, so Newton's steps from the right stay on the right of y*; at such a y the
 //! expression is too small by at most (y − y*)·φ·(e^{s(y)} − 1), and y − y* is at most 2s/s′ if s is at most 0 there.
+//!
+//! **A negative product.** For α < 0 the left side falls before it rises, and s is convex still: the mean is over what lies between two
+//! roots, and each is approached from outside in the same way. Each term is at most 1 between them, which gives both a start. Where
+//! the least s is hardly negative, 1 − e^s is at most that much.
 
 use crate::adaptive::triangles::Gram;
-use crate::special::{scaled_upper_tail, upper_tail, UNDERFLOW, UNIT_ROUNDOFF};
+use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
 /// The range of z that cells cover: where m is small, the mean over y is much larger than at 1, so little may be left out there.
 const LOWEST: f64 = -9.0;
@@ -58,7 +62,9 @@ impl Level {
     pub fn new(gram: Gram, q: f64, noise_multiplier: f64) -> Self {
         let rounding = 1.0 + 8.0 * UNIT_ROUNDOFF;
         let shift = gram.other.sqrt() / noise_multiplier * rounding;
-        let along = gram.product / gram.other.sqrt() / noise_multiplier * rounding;
+        // A negative number is rounded up too.
+        let along = gram.product / gram.other.sqrt() / noise_multiplier;
+        let along = along * if along < 0.0 { 2.0 - rounding } else { rounding };
         let square = gram.stay / (noise_multiplier * noise_multiplier) * rounding - along * along;
         // Rounding of the difference is added to v²: a larger |a|² is safe.
         let across = (square + 8.0 * UNIT_ROUNDOFF * along * along).max(0.0).sqrt() * rounding;
@@ -98,6 +104,9 @@ impl Level {
     fn given(&self, epsilon: f64, log_stay: f64, root: &mut f64) -> f64 {
         let (a, c) = (self.along, self.shift);
         let (first, second) = (log_stay - 0.5 * a * a, epsilon - 0.5 * c * c);
+        if a < 0.0 && first > f64::NEG_INFINITY {
+            return self.between(epsilon, log_stay);
+        }
         // With one of both terms equal to 1, the sum is at least 1: y is at least y*.
         let mut y = root.min(-second / c);
         if first > f64::NEG_INFINITY {
@@ -107,20 +116,9 @@ impl Level {
                 return UNDERFLOW;
             }
         }
-        // The logarithm of the left side, and its derivative.
-        let side = |y: f64| {
-            let (p, q) = (first + a * y, second + c * y);
-            let most = p.max(q);
-            let (p, q) = ((p - most).exp(), (q - most).exp());
-            (most + (p + q).ln(), (a * p + c * q) / (p + q))
-        };
-        let (mut s, mut slope) = side(y);
-        let mut steps = 0;
-        while s > NEAR && y > NOTHING && steps < MOST_STEPS {
-            y -= s / slope;
-            (s, slope) = side(y);
-            steps += 1;
-        }
+        let side = Side { first, second, a, c };
+        let (s, slope);
+        (y, s, slope) = side.root(y);
         *root = y;
         if y <= NOTHING {
             return UNDERFLOW;
@@ -131,7 +129,7 @@ impl Level {
         let s = s.abs() + 8.0 * UNIT_ROUNDOFF * extent;
         let distance = 2.0 * s / slope;
         let density = if y < 0.0 { 0.4 * (-0.5 * y * y).exp() } else { 0.4 };
-        let short = if side(y - distance).0 <= -8.0 * UNIT_ROUNDOFF * extent {
+        let short = if side.at(y - distance).0 <= -8.0 * UNIT_ROUNDOFF * extent {
             2.0 * distance * density * s.exp_m1()
         } else {
             return upper_tail(-y, UNIT_ROUNDOFF * y.abs()).value * (1.0 + 1e-9);
@@ -149,6 +147,96 @@ impl Level {
         // The coefficients λ are known to a few units of their logarithms, and both products are at most Φ(y).
         let coefficients = 8.0 * UNIT_ROUNDOFF * extent * whole.value;
         (value + errors + coefficients + short).max(0.0) + UNDERFLOW
+    }
+
+    /// Returns the same for α < 0.
+    #[allow(clippy::many_single_char_names)] // the formula of this file's head
+    fn between(&self, epsilon: f64, log_stay: f64) -> f64 {
+        let (a, c) = (self.along, self.shift);
+        let side = Side { first: log_stay - 0.5 * a * a, second: epsilon - 0.5 * c * c, a, c };
+        // Where the terms are 1. If a sum below 1 lies between, these are at least ln 4·min(1/|α|, 1/|c|) apart.
+        let (left, right) = (side.first / -a, -side.second / c);
+        if left >= right {
+            return UNDERFLOW;
+        }
+        let extent =
+            |y: f64| 1.0 + side.first.abs() + self.log_odds.abs() + side.second.abs() + epsilon + (c - a) * y.abs();
+        let rounding = 8.0 * UNIT_ROUNDOFF * extent(left).max(extent(right));
+        let lowest = (side.first - side.second + (-a / c).ln()) / (c - a);
+        let least = side.at(lowest).0;
+        if least >= rounding {
+            return UNDERFLOW;
+        }
+        if least > -HARDLY {
+            let outside = mass(0.0, left, right, rounding * (1.0 + left.abs().max(right.abs())));
+            return (outside.value + outside.error) * (rounding - least).max(rounding) * (1.0 + 1e-9) + UNDERFLOW;
+        }
+        let ((low, s_low, slope_low), (high, s_high, slope_high)) = (side.root(left), side.root(right));
+        if high <= NOTHING || low >= -NOTHING {
+            return UNDERFLOW;
+        }
+        let error = UNIT_ROUNDOFF * 4.0 * (low.abs().max(high.abs()) + c - a);
+        let whole = mass(0.0, low, high, error);
+        let distances =
+            [(s_low, slope_low), (s_high, slope_high)].map(|(s, slope)| 2.0 * (s.abs() + rounding) / slope.abs());
+        let inner = (low + distances[0], high - distances[1]);
+        if side.at(inner.0).0 > -rounding || side.at(inner.1).0 > -rounding {
+            return (whole.value + whole.error) * (1.0 + 1e-9) + UNDERFLOW;
+        }
+        // The largest density between each root and where it was approached from.
+        let peak = |nearest: f64| 0.4 * (-0.5 * nearest * nearest).exp();
+        let densities = [
+            peak(if low > 0.0 { low } else { inner.0.min(0.0) }),
+            peak(if high < 0.0 { high } else { inner.1.max(0.0) }),
+        ];
+        let short: f64 =
+            (0..2).map(|k| 2.0 * distances[k] * densities[k] * ([s_low, s_high][k].abs() + rounding).exp_m1()).sum();
+        let (stay, replaced) = (mass(log_stay, low - a, high - a, error), mass(epsilon, low - c, high - c, error));
+        let value = whole.value - stay.value - replaced.value;
+        let coefficients = rounding * whole.value;
+        (value + whole.error + stay.error + replaced.error + coefficients + short).max(0.0) + UNDERFLOW
+    }
+}
+
+/// Where the least s is above this, negated, no roots are looked for.
+const HARDLY: f64 = 1e-7;
+
+/// Returns e^`log_factor`·Pr[low < Z < high].
+fn mass(log_factor: f64, low: f64, high: f64, error: f64) -> Approximation {
+    // The smaller tails are subtracted.
+    let (near, far) = if low > 0.0 { (low, high) } else { (-high, -low) };
+    let (near, far) = (scaled_upper_tail(log_factor, near, error), scaled_upper_tail(log_factor, far, error));
+    Approximation { value: (near.value - far.value).max(0.0), error: near.error + far.error }
+}
+
+/// The logarithm s of the left side of the equation for y*.
+#[derive(Clone, Copy)]
+struct Side {
+    first: f64,
+    second: f64,
+    a: f64,
+    c: f64,
+}
+
+impl Side {
+    /// Returns s and its derivative.
+    fn at(self, y: f64) -> (f64, f64) {
+        let (p, q) = (self.first + self.a * y, self.second + self.c * y);
+        let most = p.max(q);
+        let (p, q) = ((p - most).exp(), (q - most).exp());
+        (most + (p + q).ln(), (self.a * p + self.c * q) / (p + q))
+    }
+
+    /// Approaches a root from outside, where s is positive, and returns y, s and its derivative there.
+    fn root(self, mut y: f64) -> (f64, f64, f64) {
+        let (mut s, mut slope) = self.at(y);
+        let mut steps = 0;
+        while s > NEAR && y > NOTHING && steps < MOST_STEPS {
+            y -= s / slope;
+            (s, slope) = self.at(y);
+            steps += 1;
+        }
+        (y, s, slope)
     }
 }
 

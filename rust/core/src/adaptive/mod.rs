@@ -1,4 +1,4 @@
-//! Batches of a fixed size whose record is replaced: the largest δ over all adaptive gradients, from both sides.
+//! Batches of a fixed size whose record is replaced or set to zero: the largest δ over all adaptive gradients, from both sides.
 //!
 //! The room takes batches of a fixed size, with noise and numbers of rounds in their order, and gives a curve of upper bounds or of
 //! lower bounds on δ(ε). It knows no sampler of another kind, and no composition with other rounds.
@@ -22,9 +22,13 @@
 //! ∫(p − αq)_+ over all outputs is at most V_T(α). The class contains with (P, Q) the pair (Q, P), by exchanging x and x′, so both
 //! directions have one bound, and V(α) = 1 − α + αV(1/α).
 //!
+//! **A record that is set to zero** has x′ = 0, and the rest of the proof is the same. The pairs (Q, P) are another class, that of an
+//! added record, with a V′ of its own: V′_t(α) = sup E_Q[V′_{t−1}(α·dP/dQ)] = 1 − α + αV_t(1/α), since E_Q[f·dP/dQ] = E_P[f] for every
+//! pair.
+//!
 //! **Attained.** In the lower bound all other records contribute u, and gradients are functions of past outputs, so the state
 //! α·ΠdQ/dP is known: each round may take the pair that is best for it. Two pairs are used, x at 1 with u = x′ at −1, and u = x at −1
-//! with x′ at 1, which gradients in one dimension attain.
+//! with x′ at 1, which gradients in one dimension attain; with x′ = 0, x at 1 and u at −1, and x = u at 1.
 //!
 //! # Hypotheses
 //!
@@ -34,7 +38,7 @@
 //!   V_t ≥ V_{t−1}.
 //! * The size of the data set may be a lower bound: a pair of a smaller q is a mixture of that of q and of N(u) against itself, so V
 //!   increases with q, by joint convexity.
-//! * 0 < B < N, one record, replaced: [`Phase::new`] refuses other sizes; plans refuse other adjacencies.
+//! * 0 < B < N, one record, replaced or set to zero: [`Phase::new`] refuses other sizes; plans refuse other adjacencies.
 //! * Rounds that differ are taken in their order: the recursion takes the last one first.
 //!
 //! # From classes to laws

@@ -1,6 +1,6 @@
 //! The bounds on all rounds as the profile of one round.
 //!
-//! **From above** the points are guarantees in both directions, so the profile is the least convex curve that follows from them
+//! **From above** the points are guarantees, so the profile is the least convex curve that follows from those of both directions
 //! ([`Tabulated`]). It may be composed with other rounds.
 //!
 //! **From below** V is at least the value at the next point of the lattice. So the value is moved to the point before, and the chords
@@ -19,19 +19,35 @@ use crate::pld::mesh::Side;
 const LOWERED: f64 = 1e-12;
 
 impl DeltaBounds {
-    /// Returns the profile.
+    /// Returns the profiles of a removed record and of an added one.
     ///
     /// # Errors
     /// As [`Checked::of`].
-    pub fn profile(&self) -> Result<Checked> {
+    pub fn profiles(&self) -> Result<[Checked; 2]> {
+        if self.points.len() == 1 {
+            let both = self.profile(Tabulated::guarantees(&self.vertices(0))?)?;
+            return Ok([both.clone(), both]);
+        }
+        let (remove, add) = (self.vertices(0), self.vertices(1));
+        Ok([self.profile(Tabulated::directed(&remove, &add)?)?, self.profile(Tabulated::directed(&add, &remove)?)?])
+    }
+
+    /// Returns the points of a direction that the chords may join.
+    fn vertices(&self, direction: usize) -> Vec<(f64, f64)> {
+        let points = &self.points[direction];
         match self.side {
-            Side::Upper => Checked::of(Tabulated::guarantees(&self.points)?),
+            Side::Upper => points.clone(),
             Side::Lower => {
-                let moved = self.points.windows(2).map(|pair| (pair[0].0, pair[1].1 * (1.0 - LOWERED)));
-                let last = self.points[self.points.len() - 1].0;
-                let end = [(last, 0.0)];
-                Checked::of(Below(Tabulated::guarantees(&moved.chain(end).collect::<Vec<_>>())?))
+                let moved = points.windows(2).map(|pair| (pair[0].0, pair[1].1 * (1.0 - LOWERED)));
+                moved.chain(std::iter::once((points[points.len() - 1].0, 0.0))).collect()
             }
+        }
+    }
+
+    fn profile(&self, curve: Tabulated) -> Result<Checked> {
+        match self.side {
+            Side::Upper => Checked::of(curve),
+            Side::Lower => Checked::of(Below(curve)),
         }
     }
 }

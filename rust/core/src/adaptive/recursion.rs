@@ -5,7 +5,9 @@
 //!
 //! `W_t(s) = max over p of Σ_j p_j W_{t−1}(s − jh) + g(s)`, `W(−s) = e^{−s}W(s)`, W_0 = 0,
 //!
-//! since Σ_j p_j (1 − e^{s−jh})_+ with the mass at infinity is g(s). It needs W at points of the lattice only, so nothing is interpolated. Computed are
+//! since Σ_j p_j (1 − e^{s−jh})_+ with the mass at infinity is g(s). If the two directions have different classes, each has its own W, and
+//! W(−s) = e^{−s}W′(s) with that of the other direction: the reflection of every pair gives it by induction. Errors are the larger ones of
+//! both. It needs W at points of the lattice only, so nothing is interpolated. Computed are
 //! M = e^{θs}W and the masses e^{θjh}p_j, whose convolution has an absolute error that is small beside the values near the s that are
 //! asked for. With errors e^{−θs}E_t + F_t of W_t (the recursion is monotone, subadditive, and the reflection contracts both):
 //!
@@ -49,10 +51,10 @@ pub struct Lattice {
     pub length: usize,
 }
 
-/// So many rounds with the same class of laws.
+/// So many rounds with the same class of laws, for each direction, or for both.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub laws: Vec<Masses>,
+    pub laws: Vec<Vec<Masses>>,
     pub count: u64,
 }
 
@@ -140,8 +142,9 @@ struct Sizes {
     relative: f64,
 }
 
-/// Kernels that one worker takes, with its buffers.
+/// Kernels of one direction that one worker takes, with its buffers.
 struct Worker {
+    direction: usize,
     kernels: Vec<Kernel>,
     product: Vec<Complex<f64>>,
     output: Vec<f64>,
@@ -263,10 +266,10 @@ impl Sizes {
 
 impl Worker {
     /// Sets `best` to the maximum of the next M over this worker's kernels.
-    fn step(&mut self, spectrum: &[Complex<f64>], left: usize, transforms: &Transforms) -> Result<()> {
+    fn step(&mut self, spectra: &[Vec<Complex<f64>>], left: usize, transforms: &Transforms) -> Result<()> {
         self.best.fill(0.0);
         for kernel in &self.kernels {
-            for ((product, a), b) in self.product.iter_mut().zip(spectrum).zip(&kernel.spectrum) {
+            for ((product, a), b) in self.product.iter_mut().zip(&spectra[self.direction]).zip(&kernel.spectrum) {
                 *product = a * b;
             }
             let end = self.product.len() - 1;
@@ -286,19 +289,21 @@ impl Worker {
     }
 }
 
-/// Runs the recursion over stages in the order of time; the last round is the first one that the recursion takes.
+/// Runs the recursion over stages in the order of time; the last round is the first one that the recursion takes. Returns a curve for
+/// each direction, or one for both.
 ///
 /// # Errors
 /// [`Error::Domain`] if the lattice does not have room for the laws, [`Error::Numerics`] for numbers that are not finite,
 /// [`Error::Cancelled`] and [`Error::TimeLimit`].
-pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -> Result<LatticeCurve> {
+pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -> Result<Vec<LatticeCurve>> {
     let mut planner = RealFftPlanner::new();
     let transforms = Transforms {
         forward: planner.plan_fft_forward(lattice.length),
         inverse: planner.plan_fft_inverse(lattice.length),
         length: lattice.length,
     };
-    let extremes = |end: fn(&Masses) -> Option<i64>| stages.iter().flat_map(|s| &s.laws).filter_map(end);
+    let extremes =
+        |end: fn(&Masses) -> Option<i64>| stages.iter().flat_map(|stage| &stage.laws).flatten().filter_map(end);
     let lowest = extremes(|law| law.index.first().copied()).fold(0, i64::min);
     let highest = extremes(|law| law.index.last().copied()).fold(0, i64::max);
     let room = |steps: i64| usize::try_from(steps).unwrap_or(usize::MAX / 4);
@@ -310,56 +315,69 @@ pub(super) fn solve(stages: &[Stage], lattice: Lattice, side: Side, run: &Run) -
             allowed: "room in the transform",
         });
     }
-    // M(−s) = e^{−(1+2θ)s} M(s).
+    // M(−s) = e^{−(1+2θ)s} M′(s).
     let reflection: Vec<f64> =
         (0..=left).map(|k| (-(1.0 + 2.0 * lattice.tilt) * position(k) * lattice.spacing).exp()).collect();
-    let mut tilted = vec![0.0; lattice.points];
+    let directions = stages.first().map_or(1, |stage| stage.laws.len());
+    let mut tilted = vec![vec![0.0; lattice.points]; directions];
     let mut extended = transforms.forward.make_input_vec();
-    let mut spectrum = transforms.forward.make_output_vec();
+    let mut spectra = vec![transforms.forward.make_output_vec(); directions];
     let mut scratch = transforms.forward.make_scratch_vec();
     let (mut errors, mut infinite, mut relative) = (0.0_f64, 0.0_f64, 0.0_f64);
     for stage in stages.iter().rev() {
-        let made: Vec<(Kernel, Sizes)> =
-            stage.laws.par_iter().map(|law| kernel(law, lattice, &transforms)).collect::<Result<_>>()?;
-        let sizes = made.iter().map(|one| one.1).fold(Sizes::default(), Sizes::larger);
-        let mut workers = workers(made.into_iter().map(|one| one.0).collect(), lattice, &transforms);
+        let (mut workers, mut sizes) = (Vec::new(), Sizes::default());
+        for (direction, laws) in stage.laws.iter().enumerate() {
+            let made: Vec<(Kernel, Sizes)> =
+                laws.par_iter().map(|law| kernel(law, lattice, &transforms)).collect::<Result<_>>()?;
+            sizes = made.iter().map(|one| one.1).fold(sizes, Sizes::larger);
+            workers.extend(shared(direction, made.into_iter().map(|one| one.0).collect(), lattice, &transforms));
+        }
+        let laws: usize = stage.laws.iter().map(Vec::len).sum();
         for _ in 0..stage.count {
-            extended.fill(0.0);
-            extended[left..left + lattice.points].copy_from_slice(&tilted);
-            for k in 1..=left.min(lattice.points - 1) {
-                extended[left - k] = tilted[k] * reflection[k];
+            let mut norm = 0.0_f64;
+            for (direction, spectrum) in spectra.iter_mut().enumerate() {
+                extended.fill(0.0);
+                extended[left..left + lattice.points].copy_from_slice(&tilted[direction]);
+                let reflected = &tilted[directions - 1 - direction];
+                for k in 1..=left.min(lattice.points - 1) {
+                    extended[left - k] = reflected[k] * reflection[k];
+                }
+                norm = norm.max(extended.iter().map(|x| x * x).sum::<f64>().sqrt());
+                transforms.forward.process_with_scratch(&mut extended, spectrum, &mut scratch).map_err(|_| REFUSED)?;
             }
-            let norm = extended.iter().map(|x| x * x).sum::<f64>().sqrt();
-            transforms.forward.process_with_scratch(&mut extended, &mut spectrum, &mut scratch).map_err(|_| REFUSED)?;
-            workers.par_iter_mut().try_for_each(|worker| worker.step(&spectrum, left, &transforms))?;
-            tilted.fill(0.0);
+            workers.par_iter_mut().try_for_each(|worker| worker.step(&spectra, left, &transforms))?;
+            for one in &mut tilted {
+                one.fill(0.0);
+            }
             for worker in &workers {
-                for (entry, best) in tilted.iter_mut().zip(&worker.best) {
+                for (entry, best) in tilted[worker.direction].iter_mut().zip(&worker.best) {
                     *entry = entry.max(*best);
                 }
             }
             errors = (sizes.moment * errors + transforms.error() * norm * sizes.norms) * (1.0 + 1e-12);
             infinite = (sizes.mass * infinite + sizes.infinite) * (1.0 + 1e-15);
             relative += sizes.relative;
-            run.count((lattice.length * (1 + stage.laws.len())) as u64);
+            run.count((lattice.length * (directions + laws)) as u64);
             run.check()?;
         }
     }
     let window = if side == Side::Upper { window(stages, lattice) } else { 0.0 };
-    let finite = [errors, infinite, relative].iter().chain(&tilted).all(|x| x.is_finite());
+    let finite = [errors, infinite, relative].iter().chain(tilted.iter().flatten()).all(|x| x.is_finite());
     if !finite || relative > 0.1 {
         return Err(Error::Numerics { reason: "the recursion of adaptive gradients lost its precision" });
     }
     let relative = relative.exp_m1() * (1.0 + 1e-9);
     let infinite = if side == Side::Upper { infinite } else { 0.0 };
-    Ok(LatticeCurve { lattice, side, tilted, transforms: errors, window, infinite, relative })
+    let curve = |tilted| LatticeCurve { lattice, side, tilted, transforms: errors, window, infinite, relative };
+    Ok(tilted.into_iter().map(curve).collect())
 }
 
-/// Returns the kernels, shared by a fixed number of workers with their buffers.
-fn workers(kernels: Vec<Kernel>, lattice: Lattice, transforms: &Transforms) -> Vec<Worker> {
+/// Returns the kernels of a direction, shared by a fixed number of workers with their buffers.
+fn shared(direction: usize, kernels: Vec<Kernel>, lattice: Lattice, transforms: &Transforms) -> Vec<Worker> {
     let number = kernels.len().clamp(1, WORKERS);
     let mut shared: Vec<Worker> = (0..number)
         .map(|_| Worker {
+            direction,
             kernels: Vec::new(),
             product: transforms.inverse.make_input_vec(),
             output: transforms.inverse.make_output_vec(),
@@ -386,7 +404,8 @@ pub(super) fn most(tilt: f64) -> f64 {
 /// Returns A_T for the best θ′.
 fn window(stages: &[Stage], lattice: Lattice) -> f64 {
     let end = position(lattice.points) * lattice.spacing;
-    let largest = |stage: &Stage, tilt: f64| stage.laws.iter().map(|law| moment(law, tilt)).fold(0.0, f64::max);
+    let largest =
+        |stage: &Stage, tilt: f64| stage.laws.iter().flatten().map(|law| moment(law, tilt)).fold(0.0, f64::max);
     let kept: Vec<f64> = stages.iter().map(|stage| largest(stage, -0.5)).collect();
     let omitted = |tilt: f64| {
         let (mut bound, mut error, weight) = (0.0_f64, 0.0_f64, (-tilt * end).exp());

@@ -5,8 +5,9 @@
 use crate::adaptive::class::{self, Places};
 use crate::adaptive::level::Level;
 use crate::adaptive::recursion::{most, solve, tilts, Lattice, LatticeCurve, Stage};
-use crate::adaptive::triangles::Gram;
+use crate::adaptive::triangles::corner;
 use crate::error::{Error, Result};
+use crate::pair::substitution::Change;
 use crate::pld::masses::Masses;
 use crate::pld::mesh::{exact_spacing, Side};
 use crate::run::Run;
@@ -88,28 +89,30 @@ impl Effort {
     }
 }
 
-/// DeltaBounds on δ at increasing ε from 0, from one side.
+/// Bounds on δ at increasing ε from 0, from one side.
 #[derive(Debug, Clone)]
 pub struct DeltaBounds {
     /// The side.
     pub side: Side,
-    /// (ε, δ).
-    pub points: Vec<(f64, f64)>,
+    /// (ε, δ), of a removed record and of an added one, or of both.
+    pub points: Vec<Vec<(f64, f64)>>,
     /// The lattice and the tilt.
     pub lattice: Lattice,
     /// The largest number of laws of a round.
     pub laws: usize,
-    /// The curve, for its errors.
-    curve: LatticeCurve,
+    /// The curves, for their errors.
+    curves: Vec<LatticeCurve>,
 }
 
 impl DeltaBounds {
-    /// Returns the parts of the error at ε, in units of δ: transforms, window, infinite losses, relative rounding.
+    /// Returns the parts of the error at ε, in units of δ: transforms, window, infinite losses, relative rounding; the larger ones if
+    /// there are two directions.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in the table
     pub fn errors(&self, epsilon: f64) -> [f64; 4] {
         let k = (epsilon / self.lattice.spacing).max(0.0) as usize;
-        self.curve.errors(k.min(self.lattice.points - 1))
+        let each = self.curves.iter().map(|curve| curve.errors(k.min(self.lattice.points - 1)));
+        each.fold([0.0; 4], |most, one| std::array::from_fn(|k| f64::max(most[k], one[k])))
     }
 }
 
@@ -141,14 +144,14 @@ const FINE_STEP: f64 = 0.004;
 ///
 /// # Errors
 /// [`Error::Domain`], [`Error::Numerics`], [`Error::Cancelled`] and [`Error::TimeLimit`].
-pub fn above(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
-    let choice = Choice::new(phases, target, effort, FEWEST_LAWS, run)?;
+pub fn above(change: Change, phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
+    let choice = Choice::new(change, phases, target, effort, FEWEST_LAWS, run)?;
     let total: u64 = phases.iter().map(|phase| phase.count).sum();
     let affordable = effort.cells / (2 * total.max(1) * choice.lattice.length as u64);
     let rings = u32::try_from(affordable).unwrap_or(u32::MAX).clamp(2, effort.rings.max(2));
-    let stages = stages(phases, |phase| class::above(phase, rings, STEP, &choice.places, run))?;
-    let curve = solve(&stages, choice.lattice, Side::Upper, run)?;
-    Ok(bounds(curve, &stages))
+    let stages = stages(phases, |phase| class::above(change, phase, rings, STEP, &choice.places, run))?;
+    let curves = solve(&stages, choice.lattice, Side::Upper, run)?;
+    Ok(bounds(curves, &stages))
 }
 
 /// Returns lower bounds on δ, of two pairs from which adaptive gradients choose: V_T is at least the step function through them, whose
@@ -156,22 +159,29 @@ pub fn above(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Res
 ///
 /// # Errors
 /// As [`above`].
-pub fn below(phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
-    // Two laws leave room for a finer lattice, from which the loss of a step at the end is smaller too.
-    let choice = Choice::new(phases, target, Effort { spread: 0.1 * effort.spread, ..effort }, 4.0, run)?;
-    let stages = stages(phases, |phase| class::below(phase, FINE_STEP, &choice.places, run))?;
-    let curve = solve(&stages, choice.lattice, Side::Lower, run)?;
-    Ok(bounds(curve, &stages))
+pub fn below(change: Change, phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
+    // Two laws, or two for each direction, leave room for a finer lattice, from which the loss of a step at the end is smaller too.
+    let laws = match change {
+        Change::Replaced => 4.0,
+        Change::Zeroed => 8.0,
+    };
+    let choice = Choice::new(change, phases, target, Effort { spread: 0.1 * effort.spread, ..effort }, laws, run)?;
+    let stages = stages(phases, |phase| class::below(change, phase, FINE_STEP, &choice.places, run))?;
+    let curves = solve(&stages, choice.lattice, Side::Lower, run)?;
+    Ok(bounds(curves, &stages))
 }
 
-fn stages(phases: &[Phase], laws: impl Fn(&Phase) -> Result<Vec<Masses>>) -> Result<Vec<Stage>> {
+fn stages(phases: &[Phase], laws: impl Fn(&Phase) -> Result<Vec<Vec<Masses>>>) -> Result<Vec<Stage>> {
     phases.iter().map(|phase| Ok(Stage { laws: laws(phase)?, count: phase.count })).collect()
 }
 
-fn bounds(curve: LatticeCurve, stages: &[Stage]) -> DeltaBounds {
-    let points = curve.values().into_iter().enumerate().map(|(k, delta)| (curve.at(k), delta)).collect();
-    let laws = stages.iter().map(|stage| stage.laws.len()).max().unwrap_or(0);
-    DeltaBounds { side: curve.side, points, lattice: curve.lattice, laws, curve }
+fn bounds(curves: Vec<LatticeCurve>, stages: &[Stage]) -> DeltaBounds {
+    let of = |curve: &LatticeCurve| -> Vec<(f64, f64)> {
+        curve.values().into_iter().enumerate().map(|(k, delta)| (curve.at(k), delta)).collect()
+    };
+    let laws = stages.iter().map(|stage| stage.laws.iter().map(Vec::len).sum()).max().unwrap_or(0);
+    let (side, lattice) = (curves[0].side, curves[0].lattice);
+    DeltaBounds { side, points: curves.iter().map(of).collect(), lattice, laws, curves }
 }
 
 /// Returns the least multiple of `step` at which a falling function is at most `limit`; 10⁶ steps at most.
@@ -192,56 +202,63 @@ fn first(step: f64, limit: f64, falling: impl Fn(f64) -> f64) -> f64 {
     high
 }
 
-/// Estimates of a pair at distance 2, by quadrature over N(0) in its variable y.
+/// Estimates of the pair with the largest losses, by quadrature over its Q: u at 0, x at 2 and x′ at 0, or at 1 if it is the
+/// record's own place that is empty.
 struct Estimate {
     /// (weight, loss).
     outcomes: Vec<(f64, f64)>,
-    /// E[L²] under N(0).
+    /// E[L²] under Q.
     square: f64,
 }
 
 impl Estimate {
-    fn new(phase: &Phase, reach: f64) -> Self {
-        let (q, c) = (phase.probability_above(), 2.0 / phase.noise_multiplier);
-        let loss = |y: f64| (q * (c * y - 0.5 * c * c).exp_m1()).ln_1p();
+    fn new(change: Change, phase: &Phase, reach: f64) -> Self {
+        let (q, c) = (phase.probability_above(), 1.0 / phase.noise_multiplier);
+        let log_ratio = |shift: f64, y: f64| (q * (shift * y - 0.5 * shift * shift).exp_m1()).ln_1p();
+        let replaced = |y: f64| match change {
+            Change::Replaced => 0.0,
+            Change::Zeroed => log_ratio(c, y),
+        };
+        let loss = |y: f64| log_ratio(2.0 * c, y) - replaced(y);
         let width = 0.01;
         let outcomes: Vec<(f64, f64)> = (-1000..20_000)
             .map(|k| f64::from(k) * width)
-            .map(|y| (width * 0.398_942_28 * (-0.5 * y * y).exp(), loss(y)))
+            .map(|y| (width * 0.398_942_28 * (replaced(y) - 0.5 * y * y).exp(), loss(y)))
             .take_while(|outcome| outcome.1 <= reach)
             .collect();
         let square = outcomes.iter().map(|(weight, loss)| weight * loss * loss).sum();
         Self { outcomes, square }
     }
 
-    /// Returns about E[e^{θL}], L under the mixture.
+    /// Returns about E[e^{θL}], L under P.
     fn moment(&self, tilt: f64) -> f64 {
         self.outcomes.iter().map(|(weight, loss)| weight * ((1.0 + tilt) * loss).exp()).sum()
     }
 }
 
 impl Choice {
-    fn new(phases: &[Phase], target: Target, effort: Effort, laws: f64, run: &Run) -> Result<Self> {
+    fn new(change: Change, phases: &[Phase], target: Target, effort: Effort, laws: f64, run: &Run) -> Result<Self> {
         if phases.is_empty() {
             return Err(Error::Domain { name: "phases", value: 0.0, allowed: "at least one" });
         }
         #[allow(clippy::cast_precision_loss)] // estimates
         let counts: Vec<f64> = phases.iter().map(|phase| phase.count as f64).collect();
         let total: f64 = counts.iter().sum();
-        let corner = |phase: &Phase| {
-            let gram = Gram { stay: 4.0, other: 4.0, product: 4.0 };
-            Level::new(gram, phase.probability_above(), phase.noise_multiplier)
-        };
+        let corners: Vec<[Level; 2]> = phases
+            .iter()
+            .map(|phase| corner(change).map(|gram| Level::new(gram, phase.probability_above(), phase.noise_multiplier)))
+            .collect();
+        let largest = |corner: &[Level; 2], at: f64| corner[0].at(at).max(corner[1].at(at));
         // How far losses reach.
         let reach = |delta: f64| {
             let limit = delta * BEYOND / total;
-            phases.iter().map(|phase| first(1.0 / 64.0, limit, |at| corner(phase).at(at))).fold(0.0, f64::max)
+            corners.iter().map(|one| first(1.0 / 64.0, limit, |at| largest(one, at))).fold(0.0, f64::max)
         };
         let least = match target {
             Target::Delta(delta) => delta,
             Target::Epsilon(_) => 1e-12,
         };
-        let estimates: Vec<Estimate> = phases.iter().map(|phase| Estimate::new(phase, reach(least))).collect();
+        let estimates: Vec<Estimate> = phases.iter().map(|phase| Estimate::new(change, phase, reach(least))).collect();
         // ln b_T, where e^{θs}W_T(s) is at most b_T.
         let log_bound = |tilt: f64| {
             let growth: f64 =
@@ -274,9 +291,9 @@ impl Choice {
             Target::Delta(_) => 0.0,
         });
         // P(L < −ℓ) ≤ e^{−ℓ}, and it is at most the δ of the reversed pair there.
-        let left = phases
+        let left = corners
             .iter()
-            .map(|phase| first(1.0 / 64.0, LEFT, |at| (-at).exp() * corner(phase).at(at) * 4.0))
+            .map(|one| first(1.0 / 64.0, LEFT, |at| (-at).exp() * largest(one, at) * 4.0))
             .fold(0.0, f64::max)
             .min(right);
         if !(end.is_finite() && end > 0.0) {

@@ -16,7 +16,7 @@ use crate::pair::components::{NormalComponent, NormalMixture};
 use crate::pair::moments::rounded_shift;
 use crate::pair::threshold::guess;
 use crate::pair::{LargestLoss, Profile, ProfilePoint, Reversal};
-use crate::special::{real, UNIT_ROUNDOFF};
+use crate::special::{real, Approximation, UNIT_ROUNDOFF};
 
 /// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
 ///
@@ -171,14 +171,21 @@ impl MixturePair {
         Ok(pair)
     }
 
-    /// Returns the same pair for thresholds from `start` on, where the likelihood ratio increases.
-    pub(crate) fn rising_from(self, start: f64) -> Self {
-        Self { start, range: (f64::NEG_INFINITY, f64::INFINITY), ..self }
+    /// Returns the relative error of a ratio of two weights.
+    pub(crate) fn weight_error(&self) -> f64 {
+        2.0 * self.weight_error
     }
 
-    /// Returns the loss at the least threshold used.
-    pub(crate) fn loss_at_start(&self) -> f64 {
-        self.loss(self.start).0
+    /// Returns Q(low < y < high) and e^ε·P(low < y < high).
+    pub(crate) fn masses_between(&self, low: f64, high: f64, epsilon: f64) -> (Approximation, Approximation) {
+        let between = |mixture: &NormalMixture, epsilon: f64| {
+            if low == f64::NEG_INFINITY {
+                return mixture.mirrored().scaled_tail(epsilon, -high, self.weight_error);
+            }
+            let tails = [low, high].map(|end| mixture.scaled_tail(epsilon, end, self.weight_error));
+            Approximation { value: tails[0].value - tails[1].value, error: tails[0].error + tails[1].error }
+        };
+        (between(&self.denominator, 0.0), between(&self.numerator, epsilon))
     }
 
     /// Returns the other direction of the same pair, H(Q‖P): both mixtures are mirrored so that the ratio increases
@@ -189,7 +196,7 @@ impl MixturePair {
     }
 
     /// Returns `L(y)`, `L'(y)` and a bound on the rounding of the former.
-    fn loss(&self, y: f64) -> (f64, f64, f64) {
+    pub(crate) fn loss(&self, y: f64) -> (f64, f64, f64) {
         let (p, dp, ep) = self.numerator.log_ratio(y);
         let (q, dq, eq) = self.denominator.log_ratio(y);
         (p - q, dp - dq, ep + eq + UNIT_ROUNDOFF * (p.abs() + q.abs()))

@@ -79,7 +79,15 @@ impl Tabulated {
     /// # Errors
     /// [`Error::Domain`] without guarantees, for an ε that is negative or not finite, and for a δ outside [0, 1].
     pub fn guarantees(points: &[(f64, f64)]) -> Result<Self> {
-        if let Some(&(epsilon, _)) = points.iter().find(|point| point.0.is_nan() || point.0 < 0.0) {
+        Ok(Self { symmetric: true, ..Self::directed(points, points)? })
+    }
+
+    /// Creates the profile of one direction from guarantees (ε, δ) with ε ≥ 0 that hold in it, and from those of the other direction.
+    ///
+    /// # Errors
+    /// As [`Tabulated::guarantees`].
+    pub fn directed(points: &[(f64, f64)], reversed: &[(f64, f64)]) -> Result<Self> {
+        if let Some(&(epsilon, _)) = points.iter().chain(reversed).find(|point| point.0.is_nan() || point.0 < 0.0) {
             return domain("epsilon", epsilon, "at least 0 and finite");
         }
         // 1 − e^{−ε}(1 − δ), rounded up: two positive terms.
@@ -91,9 +99,8 @@ impl Tabulated {
             )
         };
         // At ε = 0 the point and its reflection are the same.
-        let other = points.iter().filter(|point| point.0 > 0.0).map(reflected);
-        let profile = Self::new(other.chain(points.iter().copied()).collect())?;
-        Ok(Self { symmetric: true, ..profile })
+        let other = reversed.iter().filter(|point| point.0 > 0.0).map(reflected);
+        Self::new(other.chain(points.iter().copied()).collect())
     }
 
     /// Returns the profile, whose δ is 0 from this loss on; the last vertex is that number, rounded up.
