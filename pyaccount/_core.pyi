@@ -365,17 +365,17 @@ def curve_all(
     """
 
 class FixedSizeCurve:
-    """The largest δ(ε) of fixed-size batches over adaptive gradients, one record replaced or set to zero: bounds from one side.
+    """The largest δ(ε) of fixed-size batches over adaptive gradients, records replaced or set to zero: bounds from one side.
 
-    Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time. The curve is accurate around
-    `delta`, or around `epsilon`: one of them is given. From above, chords in e^ε between the points (ε, δ) are upper bounds. From
-    below, a point bounds δ at its own ε and at every smaller one: an attacker has two pairs of data sets, and chooses one in each
-    round by what was released.
+    Each phase is (sampler, group, dataset size, batch size, subset, noise multiplier, rounds), in the order of time. The curve is
+    accurate around `delta`, or around `epsilon`: one of them is given. From above, chords in e^ε between the points (ε, δ) are
+    upper bounds. From below, a point bounds δ at its own ε and at every smaller one: an attacker has two pairs of data sets, and
+    chooses one in each round by what was released.
     """
 
     def __new__(
         cls,
-        phases: Sequence[tuple[int, int, float, int]],
+        phases: Sequence[tuple[str, int, int, int, int, float, int]],
         *,
         zeroed: bool,
         below: bool,

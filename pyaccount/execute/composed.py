@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
@@ -153,8 +153,15 @@ def execute(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:
     plan = _without_needless_recursion(plan, engine, report)
     solution, holds, known = None, True, None
     if plan.blank is not None:
-        solution = solve(plan, engine, report)
+        only_attacked = plan.attacked and not plan.recursive
+        solution = solve(plan.without_recursion() if only_attacked else plan, engine, report)
         instance, known = solution.instance, solution.found
+        if only_attacked and known.answer is not None:
+            # An attack is looked for once the value is known.
+            attacked = plan.at(solution.value)
+            answer = engine.ask(attacked.bounds(), known.answer.question)
+            if answer.upper <= known.answer.upper:
+                instance, known = attacked, replace(known, answer=answer)
     else:
         instance = plan.at()
     if document.blank is None:
@@ -181,7 +188,7 @@ NARROW = 1e-3
 
 def _without_needless_recursion(plan: CompiledDocument, engine: Engine, report: Report) -> CompiledDocument:
     """Return the plan by the composed bounds alone, if their interval is narrow."""
-    if not plan.recursive:
+    if not plan.attacked:
         return plan
     composed, privacy = plan.without_recursion(), plan.document.privacy
     value = None

@@ -126,8 +126,8 @@ class Instance:
 
     @property
     def recursive(self) -> bool:
-        """Whether a recursion over rounds bounds some phases."""
-        return any(isinstance(one, RecursionTheorem) for one in self.theorems)
+        """Whether a recursion over rounds bounds some phases from above."""
+        return any(isinstance(one, RecursionTheorem) and one.once for one in self.theorems)
 
     def composed(self) -> DirectedBounds:
         """Return the rounds to compose, none of which are analysed by a recursion (`pyaccount.plan.recursion`)."""
@@ -266,7 +266,12 @@ class CompiledDocument:
 
     @property
     def recursive(self) -> bool:
-        """Whether a recursion over rounds bounds some phases."""
+        """Whether a recursion over rounds bounds some phases from above."""
+        return any(isinstance(one, RecursionTheorem) and one.once for one in self.theorems)
+
+    @property
+    def attacked(self) -> bool:
+        """Whether an attack over all rounds bounds the document from below."""
         return any(isinstance(one, RecursionTheorem) for one in self.theorems)
 
     def without_recursion(self) -> CompiledDocument:

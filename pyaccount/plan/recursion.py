@@ -26,7 +26,7 @@ W_{s,t}(α); the same for B. From below all rounds are one recursion in the orde
 they may run.
 
 How long it takes is known beforehand: rounds × laws. Beyond `MOST_ROUNDS`, or with hardly any noise, the composed bound
-remains; so it does for a single round, where it is exact, and for schedules with many stretches of equal rounds.
+remains; so it does for a single round, where it is exact, and for schedules with many segments of equal rounds.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.tree import TrainingNode
+from pyaccount.errors import NumericsError
 from pyaccount.plan.common import number, rounds, value_or_symbol
 from pyaccount.plan.protection import RunCase, of_run
 from pyaccount.plan.rounds import Bounds, best_of, combine, compositions, either_of, tight
-from pyaccount.plan.scheduled_rounds import at_round, stretches
+from pyaccount.plan.scheduled_rounds import at_round, segments
 from pyaccount.plan.theorem import Around
 from pyaccount.profiles import FixedSizeRunProfile, Rounds
 from pyaccount.risk.budgets import budget_of
@@ -53,10 +55,12 @@ if TYPE_CHECKING:
     from pyaccount.plan.theorem import Reduction, Theorem
 
 #: The largest number of rounds, which take about two minutes of two cores; the largest one where it is solved for, so that
-#: many numbers are tried; and the largest number of stretches of equal rounds.
-MOST_ROUNDS, MOST_SOLVED, MOST_STRETCHES = 20_000, 3_000, 16
+#: many numbers are tried; and the largest number of segments of equal rounds.
+MOST_ROUNDS, MOST_SOLVED, MOST_SEGMENTS = 20_000, 3_000, 16
 #: The least noise multiplier: the losses of a round reach further with less noise, and ε is about 30 there.
 LEAST_NOISE = 0.25
+#: The largest expected number of draws of the records in question in one round, and the least ln of the chance of none.
+MOST_DRAWN, LEAST_LOG_UNDRAWN = 1.0, -25.0
 #: Blanks that may be solved for.
 BLANKS = ("epsilon", "delta", "multiplier", "scale", "expected_batch_size", "iterations")
 
@@ -88,11 +92,14 @@ COMPOSED = (
 )
 
 
-class Stretch(NamedTuple):
-    """Rounds that are alike and follow one another."""
+class Segment(NamedTuple):
+    """Rounds that are alike and follow one another: how they draw, for the core, their noise multiplier and their number."""
 
+    sampler: str
+    group: int
     dataset: int
     batch: int
+    subset: int
     noise: float
     rounds: int
 
@@ -105,31 +112,45 @@ class RecursionTheorem(RunCase, Around):
     #: Whether such rounds are all of the document, so that the end from below is attained.
     alone: bool
 
-    def stretches(self) -> tuple[Stretch, ...]:
+    def segments(self) -> tuple[Segment, ...]:
         """Return the rounds in their order, over all runs of the phase."""
         runs = [(self.node, number(self.node.training.iterations))]
         if self.node.schedules():
-            runs = [(at_round(self, start), count) for start, count in stretches(self, MOST_STRETCHES) or ()]
-        dataset = self.node.training.dataset_size
-        assert dataset is not None  # the sampler's rules require it
-        once = [Stretch(dataset, int(run.batch_size()), number(run.noise.multiplier), count) for run, count in runs]
+            runs = [(at_round(self, start), count) for start, count in segments(self, MOST_SEGMENTS) or ()]
+        once = [self._segment(run, count) for run, count in runs]
         alike = len(once) == 1
         return (once[0]._replace(rounds=rounds(self.node)),) if alike else tuple(once * self.node.count)
+
+    def _segment(self, run: TrainingNode, count: int) -> Segment:
+        sampler, dataset, batch, subset = self.inner.of_alike_rounds().on(run).draws()
+        group, noise = number(self.asked.privacy.group_size), number(run.noise.multiplier)
+        return Segment(sampler, group, dataset, int(batch), subset, noise, count)
 
     def words(self) -> Reduction:
         """Return the theorem in words. What is assumed is what the composed bound assumes."""
         inner, training = self.inner.words(), self.node.training
-        size = training.expected_batch_size
-        batch = self.node.batch_size() if isinstance(size, int) else "m"
         sigma, zeroed = value_or_symbol(self.node.noise.multiplier, "σ"), self.asked.privacy.adjacency == "zero-out"
         replacement, points = ("0", "u, x") if zeroed else ("x′", "u, x, x′")
+        attack = ATTACKS[self.asked.privacy.adjacency]
+        if not self.once:
+            grouped = (
+                f"{attack} Each record of a group like the first." if self.asked.privacy.group_size != 1 else attack
+            )
+            return replace(inner, lower_end=grouped)
+        size = training.expected_batch_size
+        batch = self.node.batch_size() if isinstance(size, int) else "m"
         pair = (
             f"V_t(α) = sup E_P[V_(t−1)(α·dQ/dP)] over P = (1−q)N(u) + qN(x), Q = (1−q)N(u) + qN({replacement}), {points} in the "
             f"unit ball; q = {batch}/{training.dataset_size}, σ = {sigma}"
         )
-        changed = replace(inner, theorem="the exact worst case over adaptive gradients", source=SOURCE, pair=pair)
-        attack = ATTACKS[self.asked.privacy.adjacency]
+        theorem = "the exact worst case over adaptive gradients"
+        changed = replace(inner, theorem=theorem, source=SOURCE, pair=pair)
         return replace(changed, remark=None, lower_end=attack) if self.alone else changed
+
+    @property
+    def once(self) -> bool:
+        """Whether one record is drawn at most once in a round. Otherwise only the attack is known, and no bound from above."""
+        return self.asked.privacy.group_size == 1 and self.inner.of_alike_rounds().drawn_once()
 
 
 def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[Theorem, ...]:
@@ -144,33 +165,47 @@ def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[T
         return theorems
     lengths = [one.fixed_rounds() for one in theorems]
     known = [MOST_SOLVED if length == "solve" else length for length in lengths if length is not None]
-    number_of_stretches = 0
+    number_of_segments = 0
     for one, length in zip(theorems, lengths, strict=True):
         if length is not None:
-            found = _number_of_stretches(of_run(one), length)
+            found = _number_of_segments(of_run(one), length)
             if found is None:
                 return theorems
-            number_of_stretches += found
-    if not 0 < number_of_stretches <= MOST_STRETCHES or not 1 < sum(known) <= MOST_ROUNDS:
+            number_of_segments += found
+    if not 0 < number_of_segments <= MOST_SEGMENTS or not 1 < sum(known) <= MOST_ROUNDS:
         return theorems
     alone = len(known) == len(lengths)
-    return tuple(
+    wrapped = [
         one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone)
         for one, length in zip(theorems, lengths, strict=True)
-    )
+    ]
+    return tuple(one.inner if isinstance(one, RecursionTheorem) and not (alone or one.once) else one for one in wrapped)
 
 
-def _number_of_stretches(run: RunCase, length: int | Literal["solve"]) -> int | None:
-    """Return how many stretches of equal rounds a phase has; None if it is not known, or more than are analysed."""
+def _number_of_segments(run: RunCase, length: int | Literal["solve"]) -> int | None:
+    """Return how many segments of equal rounds a phase has; None if it is not known, or more than are analysed."""
     if not run.node.schedules():
         return 1
-    found = None if length == "solve" else stretches(run, MOST_STRETCHES)
+    found = None if length == "solve" else segments(run, MOST_SEGMENTS)
     return None if found is None else len(found) * run.node.count
 
 
-def _refused(stretch: Stretch) -> bool:
-    """Return whether rounds are not analysed: hardly any noise, or everybody in every batch."""
-    return stretch.noise < LEAST_NOISE or stretch.batch >= stretch.dataset
+def _refused(segment: Segment) -> bool:
+    """Return whether rounds are not analysed: hardly any noise, records that are often drawn, or no round without them."""
+    if segment.noise < LEAST_NOISE or segment.batch * segment.group > MOST_DRAWN * segment.dataset:
+        return True
+    counts, logs, _ = _core.copies(*segment[:2], *segment[2:5])
+    return len(counts) < 2 or counts[0] != 0 or logs[0] < LEAST_LOG_UNDRAWN
+
+
+def _found(directions: tuple[FixedSizeRunProfile, ...]) -> bool:
+    """Return whether a recursion could be computed: not far beyond all losses, and not if several draws make them very large."""
+    try:
+        for run in directions:
+            run.build()
+    except NumericsError:
+        return False
+    return True
 
 
 def recursion_bounds(
@@ -182,7 +217,7 @@ def recursion_bounds(
     the document, the best of the attack and of two concrete data sets.
     """
     ours = [one for one in theorems if isinstance(one, RecursionTheorem)]
-    in_order = tuple(stretch for one in ours for stretch in one.stretches())
+    in_order = tuple(segment for one in ours for segment in one.segments())
     total = sum(one.rounds for one in in_order)
     if not ours or privacy.delta == 0.0 or any(map(_refused, in_order)) or total > MOST_ROUNDS:
         return None
@@ -190,24 +225,33 @@ def recursion_bounds(
     epsilon = number(privacy.epsilon) if delta is None else None
     zeroed = privacy.adjacency == "zero-out"
 
-    def both(phases: tuple[Stretch, ...], *, below: bool) -> tuple[FixedSizeRunProfile, FixedSizeRunProfile]:
+    def both(phases: tuple[Segment, ...], *, below: bool) -> tuple[FixedSizeRunProfile, FixedSizeRunProfile]:
         remove = FixedSizeRunProfile(phases, delta, epsilon, below, zeroed)
         return remove, replace(remove, add=zeroed)
 
-    lengths: dict[Stretch, int] = {}
-    for stretch in in_order:
-        kind = stretch._replace(rounds=0)
-        lengths[kind] = lengths.get(kind, 0) + stretch.rounds
-    parts = [one.bounds() for one in theorems if not isinstance(one, RecursionTheorem)]
-    parts += [tight(*both((kind._replace(rounds=count),), below=False), 1) for kind, count in lengths.items()]
-    sharper = combine(parts, merge_gaussians=merge_gaussians)
+    sharper = composed
+    if any(one.once for one in ours):
+        lengths: dict[Segment, int] = {}
+        for segment in (segment for one in ours if one.once for segment in one.segments()):
+            kind = segment._replace(rounds=0)
+            lengths[kind] = lengths.get(kind, 0) + segment.rounds
+        runs = [both((kind._replace(rounds=count),), below=False) for kind, count in lengths.items()]
+        if all(map(_found, runs)):
+            parts = [one.bounds() for one in theorems if not (isinstance(one, RecursionTheorem) and one.once)]
+            sharper = combine([*parts, *(tight(*run, 1) for run in runs)], merge_gaussians=merge_gaussians)
+    exact = all(one.once for one in ours)
+    attacks = both(in_order, below=True) if ours[0].alone else None
+    if attacks is not None and not _found(attacks):
+        attacks = None
     bounds: DirectedBounds = {}
-    for side, attack in zip(DIRECTIONS, both(in_order, below=True), strict=True):
-        above = either_of([sharper[side].upper, composed[side].upper])
-        below = composed[side].lower
-        if ours[0].alone:
-            below = best_of([(Rounds(attack, 1),), below])
-        bounds[side] = Bounds(above, below, below if ours[0].alone else None)
+    for side in DIRECTIONS:
+        above, below, inner = composed[side].upper, composed[side].lower, composed[side].inner
+        if sharper is not composed:
+            above, inner = either_of([sharper[side].upper, above]), None
+        if attacks is not None:
+            below = best_of([(Rounds(attacks[DIRECTIONS.index(side)], 1),), below])
+            inner = below if exact else inner
+        bounds[side] = Bounds(above, below, inner)
     return bounds
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.rounds import DirectedBounds
-    from pyaccount.plan.theorem import Reduction
+    from pyaccount.plan.theorem import Reduction, Theorem
 
 AS_SCHEDULED = Assumed(
     "Each round has the {what} that the schedule states for it.",
@@ -77,6 +77,10 @@ class ScheduledRounds(RunCase, Around):
     def fixed_rounds(self) -> int | Literal["solve"] | None:
         """Return those of the sampler, whatever the schedule is."""
         return self.inner.fixed_rounds()
+
+    def of_alike_rounds(self) -> Theorem:
+        """Return that of the sampler."""
+        return self.inner
 
     def public(self) -> DirectedBounds:
         """Return the rounds of each kind with public participations."""

@@ -77,7 +77,7 @@ def runs_of_kinds(case: RunCase) -> Iterator[TrainingNode]:
         yield replace(case.node, training=training, sampler=sampler, noise=noise)
 
 
-def stretches(case: RunCase, most: int) -> tuple[tuple[int, int], ...] | None:
+def segments(case: RunCase, most: int) -> tuple[tuple[int, int], ...] | None:
     """Return where rounds that are alike begin, and how many follow one another, in order; None for more than `most`."""
     import numpy as np  # only documents with schedules need it
 

@@ -77,11 +77,23 @@ class Theorem(Case, ABC):
         """Return the theorem in words."""
 
     def fixed_rounds(self) -> int | Literal["solve"] | None:
-        """Return the number of rounds with batches of a fixed size, if one record is replaced or set to zero.
+        """Return the number of rounds with a fixed number of draws, if records are replaced or set to zero.
 
         `plan.recursion` analyses such rounds together; None for everything else.
         """
         return None
+
+    def of_alike_rounds(self) -> Theorem:
+        """Return the theorem of runs whose rounds are all alike, of which this one is made."""
+        return self
+
+    def draws(self) -> tuple[str, int, int, int]:
+        """Return how a fixed number of records is drawn, for the core: (sampler, data set, batch, subset)."""
+        raise AssertionError("`fixed_rounds` says whether the number of draws is fixed")
+
+    def drawn_once(self) -> bool:
+        """Return whether a record is known to be drawn at most once in a round."""
+        return False
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds to compose."""

@@ -92,16 +92,16 @@ class OpposedProfile(ProfileKind):
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeRunProfile(ProfileKind):
-    """All rounds of batches of a fixed size, one record replaced or `zeroed`: bounds on the largest δ over adaptive gradients.
+    """All rounds of batches of a fixed size, records replaced or `zeroed`: bounds on the largest δ of adaptive gradients.
 
-    Each phase is (dataset size, batch size, noise multiplier, rounds), in the order of time; the bounds are accurate around
-    `delta`, or around `epsilon` if that is None. From above the profile may be composed with other rounds. From below it bounds
-    these rounds by themselves: for each ε the gradients are chosen for this ε.
+    Each phase is (sampler, group, dataset size, batch size, subset, noise multiplier, rounds), in the order of time; the bounds
+    are accurate around `delta`, or around `epsilon` if that is None. From above the profile may be composed with other rounds.
+    From below it bounds these rounds by themselves: for each ε the gradients are chosen for this ε.
     """
 
     constructor: ClassVar[str] = "fixed_size_run"
 
-    phases: tuple[tuple[int, int, float, int], ...]
+    phases: tuple[tuple[str, int, int, int, int, float, int], ...]
     delta: float | None
     epsilon: float | None
     below: bool

@@ -88,15 +88,14 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
         """Explain why these batches are draws with replacement; None if they are not, or are called that anyway."""
         return None
 
-    def fixed_rounds(self) -> int | Literal["solve"] | None:
-        """Return the number of rounds, if one record is replaced or set to zero, and drawn at most once.
+    def drawn_once(self) -> bool:
+        """Return whether the sampler draws no record twice; a batch of one record is the same whichever way it is drawn."""
+        return self.once or self.node.training.expected_batch_size == 1
 
-        A batch of one record is the same whichever way it is drawn.
-        """
-        privacy, training = self.asked.privacy, self.node.training
-        single = privacy.adjacency != "add-remove" and privacy.group_size == 1
-        once = self.once or training.expected_batch_size == 1
-        if not single or not once or training.expected_batch_size == training.dataset_size:
+    def fixed_rounds(self) -> int | Literal["solve"] | None:
+        """Return the number of rounds, if records are replaced or set to zero."""
+        training = self.node.training
+        if self.asked.privacy.adjacency == "add-remove" or training.expected_batch_size == training.dataset_size:
             return None
         return "solve" if training.iterations == "solve" else rounds(self.node)
 
@@ -202,10 +201,8 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     def _opposed(self) -> bool:
         """Whether a single record is set to zero and drawn at most once: then all other records can oppose it."""
-        single = self.asked.privacy.adjacency == "zero-out" and self.asked.privacy.group_size == 1
-        return single and (
-            self.once or (self.node.training.expected_batch_size != "solve" and self.node.batch_size() == 1)
-        )
+        privacy = self.asked.privacy
+        return privacy.adjacency == "zero-out" and privacy.group_size == 1 and self.drawn_once()
 
     def _lower_end(self) -> str:
         """Describe the two data sets of the lower bound in `bounds`."""

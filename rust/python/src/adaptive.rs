@@ -7,6 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::interruptible;
+use crate::profiles::sampler_of;
 
 /// Bounds on δ from one side, and the profiles of all rounds that follow from them.
 #[pyclass(frozen, module = "pyaccount._core")]
@@ -19,14 +20,14 @@ pub struct FixedSizeCurve {
 
 #[pymethods]
 impl FixedSizeCurve {
-    /// Computes the curve, around a δ or an ε; phases are (data set, batch, noise multiplier, number of rounds). A record is
-    /// replaced, or `zeroed`.
+    /// Computes the curve, around a δ or an ε; phases are (sampler, group, data set, batch, subset, noise multiplier, number of
+    /// rounds). Records are replaced, or `zeroed`.
     #[new]
     #[pyo3(signature = (phases, *, zeroed, below, delta = None, epsilon = None, threads = 0, time_limit = None))]
     #[allow(clippy::too_many_arguments)] // named in Python
     fn new(
         py: Python<'_>,
-        phases: Vec<(u64, u64, f64, u64)>,
+        phases: Vec<(String, u32, u64, u64, u32, f64, u64)>,
         zeroed: bool,
         below: bool,
         delta: Option<f64>,
@@ -40,9 +41,12 @@ impl FixedSizeCurve {
             _ => return Err(PyValueError::new_err("give delta or epsilon")),
         };
         let side = if below { self::below } else { above };
+        let samplers = phases.iter().map(|phase| sampler_of(&phase.0, phase.4)).collect::<PyResult<Vec<_>>>()?;
         interruptible::call(py, threads, time_limit.or_else(interruptible::remaining), move |run| {
-            let phases = phases.iter().map(|&(n, b, sigma, count)| Phase::new(n, b, sigma, count));
-            let phases = phases.collect::<pyaccount_core::Result<Vec<_>>>()?;
+            let made = phases.iter().zip(samplers).map(|(&(_, group, dataset, batch, _, sigma, count), sampler)| {
+                Phase::new(sampler.copies(group, dataset, batch, run)?, sigma, count)
+            });
+            let phases = made.collect::<pyaccount_core::Result<Vec<_>>>()?;
             let change = if zeroed { Change::Zeroed } else { Change::Replaced };
             let bounds = side(change, &phases, target, Effort::usual(&phases), run)?;
             let profiles = bounds.profiles()?;

@@ -10,7 +10,7 @@
 //! recursion has a curve for each direction.
 //!
 //! **From below.** The two pairs with u = x′ and u = x, at distance 2, are mixtures in one dimension; so are those of x′ = 0 with u = −x and
-//! u = x, of length 1.
+//! u = x, of length 1. With the same contributions records that are drawn j times, by whatever law, move the sum by j times as much.
 
 use rayon::prelude::*;
 
@@ -18,11 +18,13 @@ use crate::adaptive::level::Level;
 use crate::adaptive::triangles::cover;
 use crate::adaptive::Phase;
 use crate::error::Result;
-use crate::laws::Weights;
+use crate::pair::check::Checked;
 use crate::pair::mixture::MixturePair;
 use crate::pair::opposed::Opposed;
 use crate::pair::substitution::Change;
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::ProfilePoint;
+use crate::pld::answer::Round;
+use crate::pld::composition::composition;
 use crate::pld::masses::Masses;
 use crate::pld::mesh::{Mesh, Node, Side};
 use crate::run::{Run, EVALUATION};
@@ -140,7 +142,7 @@ fn by_direction(change: Change, both: Vec<[Masses; 2]>) -> Vec<Vec<Masses>> {
     }
 }
 
-/// Returns laws whose profiles bound those of all triangles, for each direction.
+/// Returns laws whose profiles bound those of all triangles, for each direction. A record is drawn at most once.
 pub(super) fn above(
     change: Change,
     phase: &Phase,
@@ -149,7 +151,7 @@ pub(super) fn above(
     places: &Places,
     run: &Run,
 ) -> Result<Vec<Vec<Masses>>> {
-    let (q, noise) = (phase.probability_above(), phase.noise_multiplier);
+    let (q, noise) = (phase.drawn(), phase.noise_multiplier);
     let positions = places.positions(q, step);
     let found: Vec<[Masses; 2]> = cover(change, rings, CELLS)
         .par_iter()
@@ -172,52 +174,52 @@ pub(super) fn above(
 }
 
 /// Returns two pairs of data sets, each with both orders: of a replaced record u = x′ and u = x are one pair and its reversal.
-pub(super) fn pairs(change: Change, phase: &Phase) -> Result<Vec<[Box<dyn Profile>; 2]>> {
-    #[allow(clippy::cast_precision_loss)] // below 2^53
-    let (batch, rest) = (phase.batch_size as f64, (phase.dataset_size - phase.batch_size) as f64);
-    let all = batch + rest;
-    let weights = Weights {
-        count: vec![0, 1],
-        log_probability: vec![(rest / all).ln(), (batch / all).ln()],
-        relative_error: UNIT_ROUNDOFF * (8.0 + 2.0 * all.ln()),
-    };
-    let mixture = |distance: f64| MixturePair::counted(&weights, distance, None, phase.noise_multiplier);
+fn pairs(change: Change, phase: &Phase) -> Result<Vec<[Checked; 2]>> {
+    let mixture = |distance: f64| MixturePair::counted(&phase.weights, distance, None, phase.noise_multiplier);
     Ok(match change {
         Change::Replaced => {
             let pair = mixture(2.0)?;
-            vec![[Box::new(pair.reversed()), Box::new(pair)]]
+            vec![[Checked::of(pair.reversed())?, Checked::of(pair)?]]
         }
         Change::Zeroed => {
-            let (against, along) = (Opposed::new(&weights, phase.noise_multiplier)?, mixture(1.0)?);
+            let (against, along) = (Opposed::new(&phase.weights, phase.noise_multiplier)?, mixture(1.0)?);
             vec![
-                [Box::new(against.clone()), Box::new(against.reversed())],
-                [Box::new(along.reversed()), Box::new(along)],
+                [Checked::of(against.clone())?, Checked::of(against.reversed())?],
+                [Checked::of(along.reversed())?, Checked::of(along)?],
             ]
         }
     })
 }
 
-/// Returns the laws of these pairs from below, for each direction.
-pub(super) fn below(change: Change, phase: &Phase, step: f64, places: &Places, run: &Run) -> Result<Vec<Vec<Masses>>> {
-    let q = phase.probability_above();
-    let positions = places.positions(q, step);
+/// Returns the laws of so many rounds of each of these pairs from below, for each direction.
+pub(super) fn below(
+    change: Change,
+    phase: &Phase,
+    rounds: u64,
+    step: f64,
+    places: &Places,
+    run: &Run,
+) -> Result<Vec<Vec<Masses>>> {
+    let positions = places.positions(phase.drawn(), step);
     let reach = positions.iter().take_while(|&&k| epsilon(k, places.spacing) < places.left).count();
     let left = positions[1..positions.len().min(reach + 1)].iter().rev().map(|k| -k);
     let all: Vec<i64> = left.chain(positions.iter().copied()).collect();
-    let law = |pair: &dyn Profile| {
-        run.check()?;
+    let law = |pair: &Checked| {
+        let rounds = [Round { profile: pair.clone(), count: rounds }];
+        let block = composition(&rounds, Side::Lower, run)?;
         let node = |&index: &i64| {
             let at = epsilon(index, places.spacing);
-            Node { index, epsilon: at, point: pair.at(at).or_trivial(at) }
+            Node { index, epsilon: at, point: block.at(at).or_trivial(at) }
         };
         let mesh = Mesh { spacing: places.spacing, offset: 0.0, nodes: all.iter().map(node).collect() };
         run.count(EVALUATION * all.len() as u64);
-        Masses::new(Side::Lower, pair, &mesh)
+        Masses::new(Side::Lower, block.as_ref(), &mesh)
     };
     let both = pairs(change, phase)?
         .par_iter()
         .map(|[one, other]| {
-            let (one, other) = rayon::join(|| law(one.as_ref()), || law(other.as_ref()));
+            run.check()?;
+            let (one, other) = rayon::join(|| law(one), || law(other));
             Ok([one?, other?])
         })
         .collect::<Result<_>>()?;

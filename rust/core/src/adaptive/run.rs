@@ -7,16 +7,16 @@ use crate::adaptive::level::Level;
 use crate::adaptive::recursion::{most, solve, tilts, Lattice, LatticeCurve, Stage};
 use crate::adaptive::triangles::corner;
 use crate::error::{Error, Result};
+use crate::laws::Weights;
 use crate::pair::substitution::Change;
-use crate::pld::masses::Masses;
 use crate::pld::mesh::{exact_spacing, Side};
 use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
 
-/// Rounds of batches of one size, with one noise.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Rounds with one law of how often the records in question are drawn, and one noise.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    pub(super) dataset_size: u64,
-    pub(super) batch_size: u64,
+    pub(super) weights: Weights,
     pub(super) noise_multiplier: f64,
     pub(super) count: u64,
 }
@@ -25,15 +25,15 @@ impl Phase {
     /// Creates the rounds; σ is in units of the clip norm.
     ///
     /// # Errors
-    /// [`Error::Domain`] unless 0 < B < N < 2⁵³, σ is between 10⁻³ and 10⁶, and there is a round.
+    /// [`Error::Domain`] unless there may be a draw and may be none, σ is between 10⁻³ and 10⁶, and there is a round; as
+    /// [`Weights::whole`].
     #[allow(clippy::cast_precision_loss)] // for messages
-    pub fn new(dataset_size: u64, batch_size: u64, noise_multiplier: f64, count: u64) -> Result<Self> {
-        if dataset_size >= 1 << 53 {
-            return Err(Error::Domain { name: "dataset_size", value: dataset_size as f64, allowed: "below 2^53" });
-        }
-        if batch_size == 0 || batch_size >= dataset_size {
-            let allowed = "at least 1, and smaller than the data set";
-            return Err(Error::Domain { name: "batch_size", value: batch_size as f64, allowed });
+    pub fn new(weights: Weights, noise_multiplier: f64, count: u64) -> Result<Self> {
+        weights.whole()?;
+        let undrawn = if weights.count.first() == Some(&0) { weights.log_probability[0].exp() } else { 0.0 };
+        if undrawn < LEAST_UNDRAWN || weights.count.len() < 2 {
+            let allowed = "a chance of being drawn, and of not being drawn";
+            return Err(Error::Domain { name: "draws", value: undrawn, allowed });
         }
         if !(1e-3..=1e6).contains(&noise_multiplier) {
             return Err(Error::Domain { name: "noise_multiplier", value: noise_multiplier, allowed: "10^-3 to 10^6" });
@@ -41,15 +41,39 @@ impl Phase {
         if count == 0 {
             return Err(Error::Domain { name: "count", value: 0.0, allowed: "at least one round" });
         }
-        Ok(Self { dataset_size, batch_size, noise_multiplier, count })
+        Ok(Self { weights, noise_multiplier, count })
     }
 
-    /// Returns q, rounded up.
-    #[allow(clippy::cast_precision_loss)] // sizes are below 2^53
-    pub(super) fn probability_above(&self) -> f64 {
-        (self.batch_size as f64 / self.dataset_size as f64).next_up()
+    /// Returns (j, p_j/(1 − p_0)) for j ≥ 1, up to one beyond which more draws have a probability of at most `negligible`.
+    fn shares(&self, negligible: f64) -> Vec<(u32, f64)> {
+        let numbers: Vec<(u32, f64)> = self
+            .weights
+            .count
+            .iter()
+            .zip(&self.weights.log_probability)
+            .skip(1)
+            .map(|(&j, log)| (j, log.exp()))
+            .collect();
+        let after = |kept: usize| numbers[kept..].iter().map(|draw| draw.1).sum::<f64>();
+        let kept = (1..numbers.len()).find(|&kept| after(kept) <= negligible).unwrap_or(numbers.len());
+        let drawn = self.drawn();
+        numbers[..kept].iter().map(|&(j, p)| (j, p / drawn)).collect()
+    }
+
+    /// Returns 1 − p_0, rounded up.
+    pub(super) fn drawn(&self) -> f64 {
+        let sum: f64 = self.weights.log_probability[1..].iter().map(|log| log.exp()).sum();
+        (sum * (1.0 + self.weights.relative_error + 1e-14)).min(1.0 - UNIT_ROUNDOFF)
+    }
+
+    /// Whether a record is drawn at most once.
+    fn once(&self) -> bool {
+        self.weights.count == [0, 1]
     }
 }
+
+/// The least probability that no record in question is drawn.
+const LEAST_UNDRAWN: f64 = 1e-12;
 
 /// Where the curve should be accurate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,6 +149,8 @@ struct Choice {
 /// The δ of infinite losses, and that at the end of the window, relative to the δ that is asked for.
 const BEYOND: f64 = 1e-6;
 const OMITTED: f64 = 1e-5;
+/// So many times as far as the losses of one draw reach, and as many nats, those of several draws are looked at.
+const FURTHER: f64 = 2.0;
 /// The mass of smaller losses than laws have, for each round.
 const LEFT: f64 = 1e-10;
 /// The lengths of transforms.
@@ -145,11 +171,20 @@ const FINE_STEP: f64 = 0.004;
 /// # Errors
 /// [`Error::Domain`], [`Error::Numerics`], [`Error::Cancelled`] and [`Error::TimeLimit`].
 pub fn above(change: Change, phases: &[Phase], target: Target, effort: Effort, run: &Run) -> Result<DeltaBounds> {
-    let choice = Choice::new(change, phases, target, effort, FEWEST_LAWS, run)?;
+    if let Some(several) = phases.iter().find(|phase| !phase.once()) {
+        let most = several.weights.count.last().copied().map_or(0.0, f64::from);
+        return Err(Error::Domain { name: "draws", value: most, allowed: "at most one, from above" });
+    }
+    let choice = Choice::new(change, phases, target, effort, (FEWEST_LAWS, 1), run)?;
     let total: u64 = phases.iter().map(|phase| phase.count).sum();
     let affordable = effort.cells / (2 * total.max(1) * choice.lattice.length as u64);
     let rings = u32::try_from(affordable).unwrap_or(u32::MAX).clamp(2, effort.rings.max(2));
-    let stages = stages(phases, |phase| class::above(change, phase, rings, STEP, &choice.places, run))?;
+    let stages = phases
+        .iter()
+        .map(|phase| {
+            Ok(Stage { laws: class::above(change, phase, rings, STEP, &choice.places, run)?, count: phase.count })
+        })
+        .collect::<Result<Vec<_>>>()?;
     let curves = solve(&stages, choice.lattice, Side::Upper, run)?;
     Ok(bounds(curves, &stages))
 }
@@ -165,15 +200,24 @@ pub fn below(change: Change, phases: &[Phase], target: Target, effort: Effort, r
         Change::Replaced => 4.0,
         Change::Zeroed => 8.0,
     };
-    let choice = Choice::new(change, phases, target, Effort { spread: 0.1 * effort.spread, ..effort }, laws, run)?;
-    let stages = stages(phases, |phase| class::below(change, phase, FINE_STEP, &choice.places, run))?;
+    let block = (phases.iter().map(|phase| phase.count).sum::<u64>() / MOST_CHOICES).max(1);
+    let effort = Effort { spread: 0.1 * effort.spread, ..effort };
+    let choice = Choice::new(change, phases, target, effort, (laws, block), run)?;
+    let mut stages = Vec::new();
+    for phase in phases {
+        let step = if phase.once() { FINE_STEP } else { STEP };
+        for (rounds, count) in [(block, phase.count / block), (1, phase.count % block)] {
+            if count > 0 {
+                stages.push(Stage { laws: class::below(change, phase, rounds, step, &choice.places, run)?, count });
+            }
+        }
+    }
     let curves = solve(&stages, choice.lattice, Side::Lower, run)?;
     Ok(bounds(curves, &stages))
 }
 
-fn stages(phases: &[Phase], laws: impl Fn(&Phase) -> Result<Vec<Vec<Masses>>>) -> Result<Vec<Stage>> {
-    phases.iter().map(|phase| Ok(Stage { laws: laws(phase)?, count: phase.count })).collect()
-}
+/// How often the attacker of the lower bounds chooses at most: with this many choices ε is lower by some 10⁻⁴ of it.
+const MOST_CHOICES: u64 = 800;
 
 fn bounds(curves: Vec<LatticeCurve>, stages: &[Stage]) -> DeltaBounds {
     let of = |curve: &LatticeCurve| -> Vec<(f64, f64)> {
@@ -212,9 +256,29 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn new(change: Change, phase: &Phase, reach: f64) -> Self {
-        let (q, c) = (phase.probability_above(), 1.0 / phase.noise_multiplier);
-        let log_ratio = |shift: f64, y: f64| (q * (shift * y - 0.5 * shift * shift).exp_m1()).ln_1p();
+    fn new(change: Change, phase: &Phase, shares: &[(u32, f64)], reach: f64) -> Self {
+        let drawn = phase.drawn();
+        let each = shares
+            .iter()
+            .map(|&(j, share)| (share, Self::of(change, drawn, phase.noise_multiplier / f64::from(j), reach)));
+        let mut all = Self { outcomes: Vec::new(), square: 0.0 };
+        for (share, one) in each {
+            all.outcomes.extend(one.outcomes.into_iter().map(|(weight, loss)| (share * weight, loss)));
+            all.square += share * one.square;
+        }
+        all
+    }
+
+    fn of(change: Change, q: f64, noise_multiplier: f64, reach: f64) -> Self {
+        let c = 1.0 / noise_multiplier;
+        let log_ratio = |shift: f64, y: f64| {
+            let exponent = shift * y - 0.5 * shift * shift;
+            if exponent > 300.0 {
+                exponent + q.ln()
+            } else {
+                (q * exponent.exp_m1()).ln_1p()
+            }
+        };
         let replaced = |y: f64| match change {
             Change::Replaced => 0.0,
             Change::Zeroed => log_ratio(c, y),
@@ -232,33 +296,86 @@ impl Estimate {
 
     /// Returns about E[e^{θL}], L under P.
     fn moment(&self, tilt: f64) -> f64 {
-        self.outcomes.iter().map(|(weight, loss)| weight * ((1.0 + tilt) * loss).exp()).sum()
+        // Zero times infinity would say nothing.
+        let each = self.outcomes.iter().filter(|(weight, _)| *weight > 0.0);
+        each.map(|(weight, loss)| weight * ((1.0 + tilt) * loss).exp()).sum()
     }
 }
 
+/// The largest triangles of each number of draws, with its share.
+struct Corner(Vec<(f64, [Level; 2])>);
+
+impl Corner {
+    fn new(change: Change, phase: &Phase, shares: &[(u32, f64)]) -> Self {
+        let level = |j: u32, gram| Level::new(gram, phase.drawn(), phase.noise_multiplier / f64::from(j));
+        Self(shares.iter().map(|&(j, share)| (share, corner(change).map(|gram| level(j, gram)))).collect())
+    }
+
+    /// Returns about the δ of what is larger than ε, of one number of draws.
+    fn at(&self, number: usize, epsilon: f64) -> f64 {
+        let (share, levels) = &self.0[number];
+        share * levels[0].at(epsilon).max(levels[1].at(epsilon))
+    }
+
+    /// Returns how far losses reach. Those of several draws that are much larger than those of one are cut off.
+    fn reach(&self, limit: f64) -> f64 {
+        let of_one = first(1.0 / 64.0, limit, |at| self.at(0, at));
+        let furthest = FURTHER * of_one + FURTHER;
+        let of_more = (1..self.0.len()).map(|number| {
+            if self.at(number, furthest) > limit {
+                furthest
+            } else {
+                first(1.0 / 64.0, limit, |at| self.at(number, at))
+            }
+        });
+        of_more.fold(of_one, f64::max)
+    }
+
+    /// Returns how far they reach to the left: P(L < −ℓ) ≤ e^{−ℓ}, and it is at most the δ of the reversed pair there.
+    fn left(&self) -> f64 {
+        let of = |number| first(1.0 / 64.0, LEFT, |at| (-at).exp() * self.at(number, at) * 4.0);
+        (0..self.0.len()).map(of).fold(0.0, f64::max)
+    }
+}
+
+/// Returns a length that is as fine as wanted, if the work allows it for a few laws at least.
+#[allow(clippy::cast_precision_loss)] // estimates
+fn length(wanted: f64, transforms: f64, effort: Effort) -> usize {
+    let mut length = SHORTEST;
+    while length < LONGEST && wanted > length as f64 && transforms * 2.0 * length as f64 <= effort.cells as f64 {
+        length *= 2;
+    }
+    length
+}
+
 impl Choice {
-    fn new(change: Change, phases: &[Phase], target: Target, effort: Effort, laws: f64, run: &Run) -> Result<Self> {
+    /// Chooses for so many laws, and for blocks of so many rounds.
+    fn new(
+        change: Change,
+        phases: &[Phase],
+        target: Target,
+        effort: Effort,
+        (laws, block): (f64, u64),
+        run: &Run,
+    ) -> Result<Self> {
         if phases.is_empty() {
             return Err(Error::Domain { name: "phases", value: 0.0, allowed: "at least one" });
         }
         #[allow(clippy::cast_precision_loss)] // estimates
         let counts: Vec<f64> = phases.iter().map(|phase| phase.count as f64).collect();
         let total: f64 = counts.iter().sum();
-        let corners: Vec<[Level; 2]> = phases
-            .iter()
-            .map(|phase| corner(change).map(|gram| Level::new(gram, phase.probability_above(), phase.noise_multiplier)))
-            .collect();
-        let largest = |corner: &[Level; 2], at: f64| corner[0].at(at).max(corner[1].at(at));
-        // How far losses reach.
-        let reach = |delta: f64| {
-            let limit = delta * BEYOND / total;
-            corners.iter().map(|one| first(1.0 / 64.0, limit, |at| largest(one, at))).fold(0.0, f64::max)
-        };
         let least = match target {
             Target::Delta(delta) => delta,
             Target::Epsilon(_) => 1e-12,
         };
-        let estimates: Vec<Estimate> = phases.iter().map(|phase| Estimate::new(change, phase, reach(least))).collect();
+        let negligible = least * BEYOND / total;
+        let shares: Vec<Vec<(u32, f64)>> = phases.iter().map(|phase| phase.shares(negligible)).collect();
+        let corners: Vec<Corner> =
+            phases.iter().zip(&shares).map(|(phase, shares)| Corner::new(change, phase, shares)).collect();
+        let reach = |delta: f64| corners.iter().map(|corner| corner.reach(delta * BEYOND / total)).fold(0.0, f64::max);
+        let widest = reach(least);
+        let estimates: Vec<Estimate> =
+            phases.iter().zip(&shares).map(|(phase, shares)| Estimate::new(change, phase, shares, widest)).collect();
         // ln b_T, where e^{θs}W_T(s) is at most b_T.
         let log_bound = |tilt: f64| {
             let growth: f64 =
@@ -290,28 +407,26 @@ impl Choice {
             Target::Epsilon(epsilon) => 1.05 * epsilon,
             Target::Delta(_) => 0.0,
         });
-        // P(L < −ℓ) ≤ e^{−ℓ}, and it is at most the δ of the reversed pair there.
-        let left = corners
-            .iter()
-            .map(|one| first(1.0 / 64.0, LEFT, |at| (-at).exp() * largest(one, at) * 4.0))
-            .fold(0.0, f64::max)
-            .min(right);
+        let left = corners.iter().map(Corner::left).fold(0.0, f64::max).min(right);
         if !(end.is_finite() && end > 0.0) {
             return Err(Error::Unresolved { reason: "the losses of adaptive gradients are too large" });
         }
-        let span = end + right + left;
-        let variance = estimates.iter().map(|one| one.square).fold(f64::INFINITY, f64::min);
-        let wanted = (6.0 * variance * effort.spread).sqrt();
-        // As fine as wanted, if the work allows it for a few laws at least.
         #[allow(clippy::cast_precision_loss)] // estimates
-        let length = {
-            let mut length = SHORTEST;
-            let cost = |length: usize| total * laws * length as f64;
-            while length < LONGEST && span / (length as f64) > wanted && cost(2 * length) <= effort.cells as f64 {
-                length *= 2;
-            }
-            length
+        let (block, blocks) = (block as f64, counts.iter().map(|count| (count / block as f64).ceil()).sum::<f64>());
+        let (left, right) = if block > 1.0 {
+            let limit = (delta * BEYOND / blocks).ln();
+            let most = |one: &Estimate| {
+                tilts().map(|tilt| (block * one.moment(tilt).ln() - limit) / tilt).fold(f64::INFINITY, f64::min)
+            };
+            let right = estimates.iter().map(most).fold(0.0, f64::max).clamp(right, end + right);
+            ((2.0 * block.sqrt() * left).min(right), right)
+        } else {
+            (left, right)
         };
+        let span = end + right + left;
+        let variance = block * estimates.iter().map(|one| one.square).fold(f64::INFINITY, f64::min);
+        let wanted = (6.0 * variance * effort.spread).sqrt();
+        let length = length(span / wanted, blocks * laws, effort);
         #[allow(clippy::cast_precision_loss)] // a length
         let spacing = exact_spacing(span / (length as f64 - 16.0) * (1.0 + 1e-3));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most a length

@@ -4,6 +4,8 @@
 
 use super::class::{self, Places};
 use super::*;
+use crate::laws::Weights;
+use crate::pair::batch::Sampler;
 use crate::pair::substitution::Change;
 use crate::pld::masses::Masses;
 use crate::pld::mesh::{exact_spacing, Side};
@@ -30,6 +32,12 @@ impl Source {
 /// Phi(y) by libm, which the code under test uses as well, at ordinary arguments only.
 fn normal(y: f64) -> f64 {
     0.5 * libm::erfc(-y * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// Returns rounds with batches of a fixed size.
+fn phase(dataset: u64, batch: u64, noise_multiplier: f64, count: u64) -> Phase {
+    let weights = Sampler::FixedSize.copies(1, dataset, batch, &Run::default()).unwrap();
+    Phase::new(weights, noise_multiplier, count).unwrap()
 }
 
 /// One point of the plane.
@@ -152,9 +160,9 @@ fn uncovered(
 
 /// Returns the laws of both orders of each ring.
 fn covered(change: Change, q: (u64, u64), sigma: f64, rings: u32) -> Vec<[Masses; 2]> {
-    let phase = Phase::new(q.1, q.0, sigma, 1).unwrap();
     let places = Places { spacing: exact_spacing(4e-3), left: 12.0, right: 12.0 };
-    let mut laws = class::above(change, &phase, rings, 0.03, &places, &Run::default()).unwrap().into_iter();
+    let one = phase(q.1, q.0, sigma, 1);
+    let mut laws = class::above(change, &one, rings, 0.03, &places, &Run::default()).unwrap().into_iter();
     match (laws.next().unwrap(), laws.next()) {
         (remove, Some(add)) => remove.into_iter().zip(add).map(|(one, other)| [one, other]).collect(),
         (both, None) => both.chunks(2).map(|pair| [pair[0].clone(), pair[1].clone()]).collect(),
@@ -224,7 +232,7 @@ fn two_rounds_are_those_of_every_triangle() {
 #[allow(clippy::many_single_char_names)] // the formulas of the head
 fn two_rounds(change: Change, reverse: bool) {
     let (q, sigma) = (0.05, 1.0);
-    let phases = [Phase::new(20, 1, sigma, 2).unwrap()];
+    let phases = [phase(20, 1, sigma, 2)];
     let effort = Effort { spread: 1e-4, cells: 30_000_000, rings: 8 };
     let (most, least) = (
         above(change, &phases, Target::Delta(1e-5), effort, &Run::default()).unwrap().profiles().unwrap(),
@@ -305,7 +313,7 @@ fn a_simulated_attack_lies_inside() {
 
 fn simulated_attack(change: Change, reverse: bool) {
     let (q, sigma, rounds) = (0.05, 1.5, 40);
-    let phases = [Phase::new(20, 1, sigma, rounds).unwrap()];
+    let phases = [phase(20, 1, sigma, rounds)];
     let effort = Effort { spread: 5e-4, cells: 200_000_000, rings: 16 };
     let run = Run::default();
     let (most, least) = (
@@ -417,6 +425,57 @@ fn all_strategies_of_finite_games_are_at_most_the_recursion() {
     }
 }
 
+#[test]
+fn two_rounds_with_several_draws_are_those_of_two_data_sets() {
+    let (sigma, chances) = (1.5_f64, [0.9_f64, 0.08, 0.02]);
+    let weights =
+        Weights { count: vec![0, 1, 2], log_probability: chances.map(f64::ln).to_vec(), relative_error: 1e-15 };
+    let phases = [Phase::new(weights, sigma, 2).unwrap()];
+    let effort = Effort { spread: 1e-4, cells: 30_000_000, rings: 8 };
+    // Outcomes of one round on a grid: with a record that contributes x, what takes its place y, and all others u, up to a shift.
+    let h = 2e-3;
+    let density = |unit: f64, at: f64| -> f64 {
+        let normal = |j: usize, chance: f64| {
+            #[allow(clippy::cast_precision_loss)] // at most 2
+            let mean = unit * j as f64 / sigma;
+            chance * (-0.5 * (at - mean) * (at - mean)).exp() / std::f64::consts::TAU.sqrt()
+        };
+        chances.iter().enumerate().map(|(j, &chance)| normal(j, chance)).sum()
+    };
+    let pair = |x: f64, y: f64| -> Vec<(f64, f64)> {
+        (-5000..6000).map(|k| f64::from(k) * h).map(|at| (h * density(x, at), h * density(y, at))).collect()
+    };
+    for (change, reverse) in [(Change::Replaced, false), (Change::Zeroed, false), (Change::Zeroed, true)] {
+        let found = below(change, &phases, Target::Delta(1e-3), effort, &Run::default()).unwrap().profiles().unwrap();
+        let pairs = match change {
+            Change::Replaced => [pair(2.0, 0.0), pair(0.0, 2.0)],
+            Change::Zeroed => [pair(2.0, 1.0), pair(0.0, -1.0)],
+        };
+        let pairs = pairs.map(|pair| if reverse { pair.into_iter().map(|(p, q)| (q, p)).collect() } else { pair });
+        let mean = |next: &dyn Fn(f64) -> f64, alpha: f64| {
+            let of = |pair: &Vec<(f64, f64)>| -> f64 {
+                pair.iter().filter(|one| one.0 > 1e-30).map(|(p, q)| p * next(alpha * q / p)).sum()
+            };
+            pairs.iter().map(of).fold(0.0, f64::max)
+        };
+        // V_1 at the states that the second round may reach, and between them by chords.
+        let table: Vec<f64> =
+            (-3000..3000).map(|k| mean(&|b| (1.0_f64 - b).max(0.0), (f64::from(k) * 4e-3).exp())).collect();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in the table
+        let one = |alpha: f64| {
+            let place = (alpha.max(1e-5).ln() / 4e-3 + 3000.0).clamp(0.0, 5998.0);
+            let (k, part) = (place as usize, place.fract());
+            table[k] + part * (table[k + 1] - table[k])
+        };
+        for epsilon in [0.3_f64, 1.0, 2.5] {
+            let (exact, low) = (mean(&one, epsilon.exp()), found[usize::from(reverse)].bounds(epsilon).0);
+            assert!(low <= exact * (1.0 + 1e-4) + 1e-9, "{change:?} {reverse} {epsilon}: {low} above {exact}");
+            assert!(exact <= 1.03 * low + 1e-5, "{change:?} {reverse} {epsilon}: {low} {exact}");
+        }
+        assert!(above(change, &phases, Target::Delta(1e-3), effort, &Run::default()).is_err());
+    }
+}
+
 fn triples() -> impl Iterator<Item = [i32; 3]> {
     CHOICES.into_iter().flat_map(|a| CHOICES.into_iter().flat_map(move |b| CHOICES.map(|c| [a, b, c])))
 }
@@ -431,14 +490,14 @@ fn value(pairs: &[(Vec<f64>, Vec<f64>)], next: &dyn Fn(f64) -> f64, alpha: f64) 
 fn the_first_rounds_of_a_schedule_come_first() {
     let run = Run::default();
     let effort = Effort { spread: 1e-4, cells: 60_000_000, rings: 5 };
-    let (one, two) = (Phase::new(10, 3, 2.0, 1).unwrap(), Phase::new(50, 1, 1.0, 1).unwrap());
+    let (one, two) = (phase(10, 3, 2.0, 1), phase(50, 1, 1.0, 1));
     let ends = |phases: &[Phase]| {
         let target = Target::Epsilon(0.144);
         let least =
             below(Change::Replaced, phases, target, effort, &run).unwrap().profiles().unwrap()[0].bounds(0.144).0;
         (least, above(Change::Replaced, phases, target, effort, &run).unwrap().profiles().unwrap()[0].bounds(0.144).1)
     };
-    let (forth, back) = (ends(&[one, two]), ends(&[two, one]));
+    let (forth, back) = (ends(&[one.clone(), two.clone()]), ends(&[two, one]));
     // Doubles: .08281 and .08222.
     assert!(forth.0 <= 0.08281 && 0.08281 <= forth.1 + 5e-6, "{forth:?}");
     assert!(back.0 <= 0.08222 + 5e-6 && 0.08222 <= back.1 + 5e-6, "{back:?}");
@@ -447,7 +506,7 @@ fn the_first_rounds_of_a_schedule_come_first() {
 
 #[test]
 fn bounds_do_not_depend_on_the_number_of_threads() {
-    let phases = [Phase::new(100, 1, 1.0, 20).unwrap()];
+    let phases = [phase(100, 1, 1.0, 20)];
     let effort = Effort { spread: 1e-3, cells: 10_000_000, rings: 3 };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -457,10 +516,12 @@ fn bounds_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn sizes_that_the_theorem_does_not_cover_are_refused() {
-    assert!(Phase::new(10, 10, 1.0, 1).is_err() && Phase::new(10, 0, 1.0, 1).is_err());
-    assert!(Phase::new(10, 1, 0.0, 1).is_err() && Phase::new(10, 1, f64::NAN, 1).is_err());
-    assert!(Phase::new(10, 1, 1.0, 0).is_err() && Phase::new(1 << 53, 1, 1.0, 1).is_err());
+fn rounds_that_the_theorem_does_not_cover_are_refused() {
+    let made = |n, b, sigma, count| Phase::new(Sampler::FixedSize.copies(1, n, b, &Run::default())?, sigma, count);
+    assert!(made(10, 10, 1.0, 1).is_err() && made(10, 0, 1.0, 1).is_err());
+    assert!(made(10, 1, 0.0, 1).is_err() && made(10, 1, f64::NAN, 1).is_err() && made(10, 1, 1.0, 0).is_err());
+    let half = Weights { count: vec![0, 1], log_probability: vec![-1.0, -1.0], relative_error: 0.0 };
+    assert!(Phase::new(half, 1.0, 1).is_err());
     let effort = Effort { spread: 1e-3, cells: 1 << 30, rings: 8 };
     assert!(above(Change::Replaced, &[], Target::Delta(1e-5), effort, &Run::default()).is_err());
 }
@@ -476,7 +537,7 @@ fn the_table_of_the_documentation() {
         if only.is_some_and(|only| only != k) {
             continue;
         }
-        let phases = [Phase::new(n, b, sigma, count).unwrap()];
+        let phases = [phase(n, b, sigma, count)];
         for side in [Side::Upper, Side::Lower] {
             let effort = Effort::usual(&phases);
             let time = std::time::Instant::now();

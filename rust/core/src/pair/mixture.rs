@@ -171,6 +171,11 @@ impl MixturePair {
         Ok(pair)
     }
 
+    /// Returns the same pair for thresholds from `start` on.
+    pub(crate) fn rising_from(self, start: f64) -> Self {
+        Self { start, ..self }
+    }
+
     /// Returns the relative error of a ratio of two weights.
     pub(crate) fn weight_error(&self) -> f64 {
         2.0 * self.weight_error

@@ -6,9 +6,11 @@
 //! the hockey stick of this pair is a lower bound on the worst case, in every round and in the composition of all
 //! rounds.
 //!
-//! The likelihood ratio P/Q falls from 1 and then rises without bound ([`MixturePair::opposed_zero_out`]). With c = 1/σ and u =
-//! e^{cy − c²/2} it is least where `qu² + 2(1−q)u = (1−q)e^{c²}`. So {P > αQ} is a half-line for α ≥ 1, and {Q > αP} is an interval
-//! around that place. Below 1, H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
+//! The likelihood ratio P/Q falls from 1 and then rises without bound ([`MixturePair::opposed_zero_out`]). So {P > αQ} is a half-line for
+//! α ≥ 1, and {Q > αP} is an interval around the place where it is least. Below 1, H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
+//!
+//! **Several draws.** If the records in question are drawn j times with probability p_j, P = Σ p_j N(2j, σ²) and Q = Σ p_j N(j, σ²).
+//! That their ratio falls and rises is not proven, so what is returned bounds the hockey stick from below: any set of outcomes does.
 
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// The hockey stick of `P = (1−q)N(0, σ²) + qN(2, σ²)` and `Q = (1−q)N(0, σ²) + qN(1, σ²)`, in either order.
 ///
-/// * Guarantee: [`Profile::at`] returns values within their stated errors.
+/// * Guarantee: [`Profile::at`] returns values within their stated errors if a record is drawn at most once; otherwise they are at most
+///   that error above the profile.
 /// * Precision: that of [`MixturePair`], and about 10⁻¹⁵ for intervals.
 /// * Source: the head of this file.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,23 +38,40 @@ pub struct Opposed {
 /// The steps of a search for the end of an interval, and how far to the left it goes.
 const STEPS: u32 = 80;
 const FAR: f64 = 64.0;
+/// The grid on which the least ratio is looked for.
+const LEFTMOST: f64 = 12.0;
+const PLACES: u32 = 600;
 
 impl Opposed {
-    /// Creates the pair; `weights` is the law of how often the record is drawn, on 0 and 1, or on 1 alone.
+    /// Creates the pair; `weights` is the law of how often the records in question are drawn.
     ///
     /// # Errors
     /// [`crate::Error::Domain`] unless σ is positive and finite.
     pub fn new(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         let pair = MixturePair::opposed_zero_out(weights, noise_multiplier)?;
-        let [stay, drawn] = weights.log_probability[..] else {
-            // The record is always drawn: this is one Gaussian against another, whose ratio rises everywhere.
-            return Ok(Self { pair, bottom: f64::NEG_INFINITY, reverse: false });
-        };
-        let (stay, drawn, c) = (stay.exp(), drawn.exp(), 1.0 / noise_multiplier);
-        // This is the root u of the quadratic, divided by e^{c²/2}, which may overflow.
-        let scaled = stay * (-0.5 * c * c).exp();
-        let log_ratio = (stay / (scaled + (scaled * scaled + drawn * stay).sqrt())).ln();
-        Ok(Self { pair, bottom: c + log_ratio / c, reverse: false })
+        // Where it is least on a grid, and then in thirds around that place; further left it is 1 but for its rounding.
+        let right = 1.5 / noise_multiplier;
+        let place = |k: u32| right - (right + LEFTMOST) * f64::from(k) / f64::from(PLACES);
+        let least = (0..=PLACES).map(place).fold((0.0, right), |least, y| {
+            let loss = pair.loss(y).0;
+            if loss < least.0 {
+                (loss, y)
+            } else {
+                least
+            }
+        });
+        let around = (right + LEFTMOST) / f64::from(PLACES);
+        let (mut low, mut high) = (least.1 - around, (least.1 + around).min(right));
+        for _ in 0..2 * STEPS {
+            let (one, other) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            if pair.loss(one).0 < pair.loss(other).0 {
+                high = other;
+            } else {
+                low = one;
+            }
+        }
+        let bottom = 0.5 * (low + high);
+        Ok(Self { pair: pair.rising_from(bottom), bottom, reverse: false })
     }
 
     /// Returns the pair (Q, P).
@@ -74,30 +94,26 @@ impl Opposed {
             }
             inside
         };
-        let mut low = self.bottom;
-        if low > f64::NEG_INFINITY {
-            if excess(low) >= 0.0 {
-                // The loss of (Q, P) is at most −L here.
-                let (loss, _, rounding) = self.pair.loss(low);
-                let rounding = rounding + self.pair.weight_error();
-                let hardly = if rounding - loss > epsilon { rounding * 2.0 } else { 0.0 };
-                return ProfilePoint {
-                    delta: 0.0,
-                    delta_error: hardly,
-                    slope: 0.0,
-                    slope_error: hardly,
-                    threshold: f64::NAN,
-                };
-            }
-            let left = low - FAR;
-            low = if excess(left) < 0.0 { f64::NEG_INFINITY } else { crossing(low, left) };
+        if excess(self.bottom) >= 0.0 {
+            // The loss of (Q, P) is at most −L here.
+            let (loss, _, rounding) = self.pair.loss(self.bottom);
+            let rounding = rounding + self.pair.weight_error();
+            let hardly = if rounding - loss > epsilon { rounding * 2.0 } else { 0.0 };
+            return ProfilePoint {
+                delta: 0.0,
+                delta_error: hardly,
+                slope: 0.0,
+                slope_error: hardly,
+                threshold: f64::NAN,
+            };
         }
-        let start = if low > f64::NEG_INFINITY || self.bottom > f64::NEG_INFINITY { self.bottom } else { -FAR };
-        let mut right = start.max(0.0) + 1.0;
+        let left = self.bottom - FAR;
+        let low = if excess(left) < 0.0 { f64::NEG_INFINITY } else { crossing(self.bottom, left) };
+        let mut right = self.bottom.max(0.0) + 1.0;
         while excess(right) < 0.0 && right < 1e9 {
             right *= 2.0;
         }
-        let high = crossing(start, right);
+        let high = crossing(self.bottom, right);
         let (own, replaced) = self.pair.masses_between(low, high, epsilon);
         // What is on the wrong side of an end has nearly equal masses.
         let residual = |y: f64| {
