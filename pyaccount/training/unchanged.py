@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.training.sharded import check_whole
 
 try:
     import torch
@@ -40,8 +41,10 @@ class TensorState(NamedTuple):
 def check_layers(model: nn.Module) -> None:
     """Raise `RunError` for layers that mix the records of a batch or keep something of them without noise.
 
-    These are batch normalisation, instance normalisation with running statistics, and embeddings with a `max_norm`.
+    These are batch normalisation, instance normalisation with running statistics, and embeddings with a `max_norm`. Parameters
+    that are sharded over processes are an error too, outside of `gathered`.
     """
+    check_whole(model)
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             raise RunError(
