@@ -171,7 +171,11 @@ class PrivateTraining:
         self._collator: Callable[[Examples], Mapping[str, Any]] | None = None
         self._ghost: GhostClipping | None = None
         trainer: Any = super()
-        trainer.__init__(model, args, *more, **named)
+        if more:
+            trainer.__init__(model, args, *more, **named)
+        else:
+            # Not every trainer takes its arguments in the second place.
+            trainer.__init__(model, args=args, **named)
         self._check_data()
         trainer.add_callback(_StopAtTheEnd(run))
 

@@ -61,8 +61,8 @@ def gathered(model: nn.Module) -> Iterator[nn.Module]:
         cast = any(one.dtype != types[name] for name, one in model.named_parameters())
         if cast or any(module._get_fsdp_state()._mp_policy.output_dtype is not None for module in shards):
             raise RunError(
-                "the model is sharded with a MixedPrecisionPolicy, which casts parameters, inputs or outputs by hooks that do not "
-                "run here: leave it out, and use torch.autocast"
+                "the model is sharded with a MixedPrecisionPolicy, which casts parameters, inputs or outputs by hooks that do "
+                "not run here: leave it out, and use torch.autocast"
             )
         left = sorted(name for name, one in model.named_parameters() if sharding_of(one))
         if left:

@@ -31,7 +31,15 @@ from pyaccount.training.clipping import (
 )
 from pyaccount.training.sharded import gathered, shard_like, sharding_of
 
-__all__ = ["ClippedSums", "PrivateOptimizer", "RunBatchSampler", "clipped_sum", "clipped_sums_of", "collate", "gathered"]
+__all__ = [
+    "ClippedSums",
+    "PrivateOptimizer",
+    "RunBatchSampler",
+    "clipped_sum",
+    "clipped_sums_of",
+    "collate",
+    "gathered",
+]
 
 
 class RunBatchSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]

@@ -134,7 +134,7 @@ def sums(net: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def test_shards_are_clipped_only_where_they_are_gathered(sharded: Callable[..., torch.nn.Module]) -> None:
     net = sharded()
-    with pytest.raises(RunError, match="weight is sharded over processes.* clip inside of `with gathered"):
+    with pytest.raises(RunError, match=r"weight is sharded over processes.* clip inside of `with gathered"):
         sums(net)
     with gathered(net):
         assert set(sums(net)) == {"weight", "bias"}
@@ -151,7 +151,7 @@ def test_shards_are_clipped_only_where_they_are_gathered(sharded: Callable[..., 
 @pytest.mark.parametrize("cast", ["param_dtype", "output_dtype"])
 def test_casts_by_the_hooks_of_shards_are_refused(sharded: Callable[..., torch.nn.Module], cast: str) -> None:
     net = sharded(mp_policy=MixedPrecisionPolicy(**{cast: torch.bfloat16}))
-    with pytest.raises(RunError, match="leave it out, and use torch.autocast"), gathered(net):
+    with pytest.raises(RunError, match="leave it out, and use torch"), gathered(net):
         pass
 
 
