@@ -29,6 +29,7 @@ from pyaccount.training.clipping import (
     groups_of,
     wide,
 )
+from pyaccount.training.dropout import begin_draws, drawn_by_key
 from pyaccount.training.sharded import gathered, shard_like, sharding_of
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "clipped_sum",
     "clipped_sums_of",
     "collate",
+    "drawn_by_key",
     "gathered",
 ]
 
@@ -168,6 +170,7 @@ class PrivateOptimizer:
         """Discard the parameters' gradients, and the sums that were added to this round."""
         self._optimizer.zero_grad(set_to_none)
         self._sums = None
+        begin_draws(self._run)
 
     def step(self) -> None:
         """Release this round's sum and step the optimizer with the noisy mean.
