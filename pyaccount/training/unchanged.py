@@ -63,15 +63,15 @@ def check_layers(model: nn.Module) -> None:
             )
 
 
-def state_of(model: nn.Module) -> list[TensorState]:
-    """Return the parameters and buffers of a model as they are, for `check_unchanged`.
+def _state_of(model: nn.Module) -> list[TensorState]:
+    """Return the parameters and buffers of a model as they are, for `_check_unchanged`.
 
     The vectors of spectral normalisation are left out: they change in a forward pass, and depend on weights alone.
     """
     return [TensorState(*entry, _writes(entry[2]), _bits(entry[2])) for entry in _tensors(model)]
 
 
-def check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
+def _check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
     """Raise `RunError` if a parameter or buffer is not as it was in `before`: written to, replaced, added or removed."""
     after = _tensors(model)
     kept = {(id(module), name): tensor for module, name, tensor in after}
@@ -100,9 +100,9 @@ def check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
 @contextlib.contextmanager
 def unchanged(model: nn.Module) -> Iterator[None]:
     """Raise `RunError` at the end if forward passes have changed a parameter or buffer of the model."""
-    before = state_of(model)
+    before = _state_of(model)
     yield
-    check_unchanged(model, before)
+    _check_unchanged(model, before)
 
 
 def watch(model: nn.Module) -> None:
@@ -112,11 +112,11 @@ def watch(model: nn.Module) -> None:
     def begin(module: nn.Module, _: object) -> None:
         before.clear()
         if module.training:
-            before.extend(state_of(module))
+            before.extend(_state_of(module))
 
     def end(module: nn.Module, *_: object) -> None:
         if before:
-            check_unchanged(module, before)
+            _check_unchanged(module, before)
         before.clear()
 
     model.register_forward_pre_hook(begin)
