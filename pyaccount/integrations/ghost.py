@@ -34,6 +34,7 @@ except ModuleNotFoundError as error:
 from pyaccount.integrations.ghost_norms import ExactNorms, bounded_norms, factors, plain_norms
 from pyaccount.integrations.records import Tensors
 from pyaccount.training.clipping import ClippedSums, clipped_together, wide
+from pyaccount.training.dropout import drawn_by_key
 from pyaccount.training.precision import full_products
 from pyaccount.training.unchanged import check_layers, unchanged
 
@@ -64,7 +65,7 @@ class GhostClipping:
         self._most: int | None = None
         self._model, self._losses_of = model, losses_of
         self._trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-        self._groups = clipped_together(self._trained, run, None, also or {})
+        self._groups, self._run = clipped_together(self._trained, run, None, also or {}), run
         half = sorted({str(one.dtype) for one in model.parameters() if wide(one) is not one})
         if half:
             raise RunError(
@@ -94,7 +95,7 @@ class GhostClipping:
         most = count if self._most is None else self._most
         total: dict[str, Tensor] = {}
         losses = []
-        with full_products(zeros.values()):
+        with full_products(zeros.values()), drawn_by_key(self._run):
             for start in range(0, count, most):
                 part = self._sums({name: tensor[start : start + most] for name, tensor in batch.items()}, zeros)
                 total = {name: total[name] + one if total else one for name, one in part.items()}

@@ -36,6 +36,7 @@ except ModuleNotFoundError as error:
 
 from pyaccount.integrations.opacus_ghost import GhostModule, TriedLoss
 from pyaccount.training.clipping import LEAST_NORM, wide
+from pyaccount.training.dropout import draw_by_key_in
 from pyaccount.training.precision import weighted_sum, without_autocast
 from pyaccount.training.torch import RunBatchSampler, collate
 from pyaccount.training.unchanged import check_layers, watch
@@ -417,6 +418,7 @@ class PrivacyEngine:
             options["force_functorch"] = True
         wrapped: nn.Module = _module_class(mode)(module, **options)
         watch(wrapped)
+        draw_by_key_in(wrapped, self.run)
         return wrapped
 
     def _optimizer(

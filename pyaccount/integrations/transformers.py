@@ -48,7 +48,7 @@ except ModuleNotFoundError as error:
 
 from pyaccount.integrations.choosing import RECORDS, Way, attend, attention_of, fastest, made_up
 from pyaccount.integrations.records import Tensors, parts_of, tried_of
-from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
+from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of, drawn_by_key
 
 if TYPE_CHECKING:
     from pyaccount.integrations.ghost import GhostClipping
@@ -171,7 +171,11 @@ class PrivateTraining:
         self._collator: Callable[[Examples], Mapping[str, Any]] | None = None
         self._ghost: GhostClipping | None = None
         trainer: Any = super()
-        trainer.__init__(model, args, *more, **named)
+        if more:
+            trainer.__init__(model, args, *more, **named)
+        else:
+            # Not every trainer takes its arguments in the second place.
+            trainer.__init__(model, args=args, **named)
         self._check_data()
         trainer.add_callback(_StopAtTheEnd(run))
 
@@ -281,10 +285,12 @@ class PrivateTraining:
             self._private = PrivateOptimizer(trainer.optimizer, self.run, inner.named_parameters(), also=self._also)
         self._private.zero_grad()
         losses = []
-        for part in [*self.parts(inputs), {}]:  # the last part makes zeros for a batch without records
-            found = self._clipped(inner, trainer._prepare_inputs(part) if part else part)
-            self._private.add(found)
-            losses.append(found.losses)
+        # Collators may draw random numbers too.
+        with drawn_by_key(self.run):
+            for part in [*self.parts(inputs), {}]:  # the last part makes zeros for a batch without records
+                found = self._clipped(inner, trainer._prepare_inputs(part) if part else part)
+                self._private.add(found)
+                losses.append(found.losses)
         assert self._way is not None
         self.run.trained_with("transformers", self._way.recorded)
         self._private.release()

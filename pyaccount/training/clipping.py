@@ -20,8 +20,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
 
+from pyaccount.training.dropout import drawn_by_key
 from pyaccount.training.precision import weighted_sum, without_autocast
-from pyaccount.training.unchanged import check_layers, check_unchanged, state_of, unchanged
+from pyaccount.training.unchanged import check_layers, unchanged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +87,7 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     each = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")
     kept = None if mask is None else torch.as_tensor(mask, device=inputs.device).bool()
     clipped: dict[str, Tensor] = {}
-    with unchanged(model):
+    with unchanged(model), drawn_by_key(run):
         for part in _parts(len(inputs), trained):
             gradients = {name: wide(gradient) for name, gradient in each(trained, inputs[part], targets[part]).items()}
             for names, norm in groups:
@@ -130,19 +131,20 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     if count == 0:
         total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
         return ClippedSums(total, groups, next(iter(total.values())).new_zeros(0))
-    losses, before = [], state_of(model)
-    for gradients, loss in (_alone if one_by_one else _together)(model, loss_of, batch, trained, count):
-        losses.append(loss)
-        for names, norm in groups:
-            factors = _factors(gradients, names, norm)
-            finite = factors > 0.0  # false for a norm that is infinite or not a number
-            if not bool(finite.all()):
-                factors = torch.where(finite, factors, torch.zeros_like(factors))
-                for name in names:
-                    # Zero times infinity is not a number.
-                    gradients[name] = gradients[name].masked_fill(~finite.view(-1, *[1] * trained[name].dim()), 0.0)
-            _add(total, factors, gradients, names)
-    check_unchanged(model, before)
+    losses = []
+    with unchanged(model), drawn_by_key(run):
+        for gradients, loss in (_alone if one_by_one else _together)(model, loss_of, batch, trained, count):
+            losses.append(loss)
+            for names, norm in groups:
+                factors = _factors(gradients, names, norm)
+                finite = factors > 0.0  # false for a norm that is infinite or not a number
+                if not bool(finite.all()):
+                    factors = torch.where(finite, factors, torch.zeros_like(factors))
+                    for name in names:
+                        # Zero times infinity is not a number.
+                        kept = finite.view(-1, *[1] * trained[name].dim())
+                        gradients[name] = gradients[name].masked_fill(~kept, 0.0)
+                _add(total, factors, gradients, names)
     return ClippedSums({name: total[name] for name in trained}, groups, torch.cat(losses).detach())
 
 

@@ -29,8 +29,19 @@ from pyaccount.training.clipping import (
     groups_of,
     wide,
 )
+from pyaccount.training.dropout import begin_draws, drawn_by_key
+from pyaccount.training.sharded import gathered, shard_like, sharding_of
 
-__all__ = ["ClippedSums", "PrivateOptimizer", "RunBatchSampler", "clipped_sum", "clipped_sums_of", "collate"]
+__all__ = [
+    "ClippedSums",
+    "PrivateOptimizer",
+    "RunBatchSampler",
+    "clipped_sum",
+    "clipped_sums_of",
+    "collate",
+    "drawn_by_key",
+    "gathered",
+]
 
 
 class RunBatchSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
@@ -71,8 +82,8 @@ class PrivateOptimizer:
     `add` takes clipped sums, one or several for each round (gradient accumulation). `step` adds up the sums of all ranks,
     releases the total and steps the optimizer with the noisy mean. By default noise is drawn from the run's key on the CPU and
     moved to the device of the parameters. With `DistributedDataParallel`, give the parameters of the module that it wraps; it
-    does not average gradients here. Begin every round with `zero_grad`, which discards what an interrupted round has added, so
-    that no record is counted twice.
+    does not average gradients here. With `fully_shard`, compute the sums inside of `gathered`. Begin every round with
+    `zero_grad`, which discards what an interrupted round has added, so that no record is counted twice.
     """
 
     def __init__(
@@ -98,6 +109,7 @@ class PrivateOptimizer:
                     "the optimizer has parameters that are not among those given, and their gradients would have no noise: give "
                     "all parameters that it changes"
                 )
+        self._check_meshes()
         self._also = groups_of(self._parameters, run, also or {})
         missing = sorted(set(run.also_clip_norms) - set(self._also))
         if missing:
@@ -147,7 +159,10 @@ class PrivateOptimizer:
                 shapes = tuple(sum.shape), tuple(self._parameters[name].shape)
                 raise RunError(f"{name}: the sum has shape {shapes[0]}, and the parameter has shape {shapes[1]}")
         if self._sums is None:
-            self._sums = {name: wide(torch.zeros_like(parameter)) for name, parameter in self._parameters.items()}
+            self._sums = {
+                name: wide(torch.zeros(one.shape, dtype=one.dtype, device=one.device))
+                for name, one in self._parameters.items()
+            }
         for name, sum in sums.items():
             self._sums[name] += sum
 
@@ -155,6 +170,7 @@ class PrivateOptimizer:
         """Discard the parameters' gradients, and the sums that were added to this round."""
         self._optimizer.zero_grad(set_to_none)
         self._sums = None
+        begin_draws(self._run)
 
     def step(self) -> None:
         """Release this round's sum and step the optimizer with the noisy mean.
@@ -203,7 +219,7 @@ class PrivateOptimizer:
             assert isinstance(group, dict)
             means |= {name: array / array.dtype.type(normaliser) for name, array in group.items()}
         for name, parameter in self._parameters.items():
-            parameter.grad = torch.from_numpy(means[name]).to(parameter)
+            parameter.grad = shard_like(torch.from_numpy(means[name]), parameter)
         self._sums, self._failed = None, False
 
     def _check_sound(self) -> None:
@@ -213,6 +229,16 @@ class PrivateOptimizer:
                 "run, open it again, give load_state_dict the state of a checkpoint, and make a new loader and a new optimizer; "
                 "the next batch of this loader belongs to a later round"
             )
+
+    def _check_meshes(self) -> None:
+        """Raise `RunError` if parameters are spread over other processes than the ranks of the run."""
+        for name, parameter in self._parameters.items():
+            sharding = sharding_of(parameter)
+            if sharding is not None and sharding[0].size() != self._run.world:
+                raise RunError(
+                    f"{name} is sharded over {sharding[0].size()} processes, and the run has {self._run.world} "
+                    f"rank{'s' * (self._run.world > 1)}: open it in each process with its rank= and world="
+                )
 
     def _check_ranks(self) -> None:
         run = self._run

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.training.sharded import check_whole
 
 try:
     import torch
@@ -40,8 +41,10 @@ class TensorState(NamedTuple):
 def check_layers(model: nn.Module) -> None:
     """Raise `RunError` for layers that mix the records of a batch or keep something of them without noise.
 
-    These are batch normalisation, instance normalisation with running statistics, and embeddings with a `max_norm`.
+    These are batch normalisation, instance normalisation with running statistics, and embeddings with a `max_norm`. Parameters
+    that are sharded over processes are an error too, outside of `gathered`.
     """
+    check_whole(model)
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             raise RunError(
@@ -60,15 +63,15 @@ def check_layers(model: nn.Module) -> None:
             )
 
 
-def state_of(model: nn.Module) -> list[TensorState]:
-    """Return the parameters and buffers of a model as they are, for `check_unchanged`.
+def _state_of(model: nn.Module) -> list[TensorState]:
+    """Return the parameters and buffers of a model as they are, for `_check_unchanged`.
 
     The vectors of spectral normalisation are left out: they change in a forward pass, and depend on weights alone.
     """
     return [TensorState(*entry, _writes(entry[2]), _bits(entry[2])) for entry in _tensors(model)]
 
 
-def check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
+def _check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
     """Raise `RunError` if a parameter or buffer is not as it was in `before`: written to, replaced, added or removed."""
     after = _tensors(model)
     kept = {(id(module), name): tensor for module, name, tensor in after}
@@ -97,9 +100,9 @@ def check_unchanged(model: nn.Module, before: Sequence[TensorState]) -> None:
 @contextlib.contextmanager
 def unchanged(model: nn.Module) -> Iterator[None]:
     """Raise `RunError` at the end if forward passes have changed a parameter or buffer of the model."""
-    before = state_of(model)
+    before = _state_of(model)
     yield
-    check_unchanged(model, before)
+    _check_unchanged(model, before)
 
 
 def watch(model: nn.Module) -> None:
@@ -109,11 +112,11 @@ def watch(model: nn.Module) -> None:
     def begin(module: nn.Module, _: object) -> None:
         before.clear()
         if module.training:
-            before.extend(state_of(module))
+            before.extend(_state_of(module))
 
     def end(module: nn.Module, *_: object) -> None:
         if before:
-            check_unchanged(module, before)
+            _check_unchanged(module, before)
         before.clear()
 
     model.register_forward_pre_hook(begin)

@@ -1,5 +1,6 @@
 """Small training runs, for tests of what they release, count and store."""
 
+import json
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,17 @@ def fixed_draws(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(folder_module, "new_nonce", map(NONCES.__getitem__, count()).__next__)
     for module in (folder_module, record_module):
         patch.setattr(module, "seed_of", lambda previous, nonce: nonce)
+
+
+def as_one_process(several: Path, one: Path) -> None:
+    """Begin a run of one process in a folder, with the key and the first line of a run that had several."""
+    one.mkdir(parents=True)
+    header = json.loads((several / "record.jsonl").read_text().splitlines()[0]) | {"world": 1}
+    record = one / "record.jsonl"
+    record.touch()
+    record.write_bytes(event_line(header | {"file": [record.stat().st_ino, None]}))
+    (one / "run.key").write_bytes((several / "run.key").read_bytes())
+    (one / "run.key").chmod(0o600)
 
 
 def chained(path: Path, events: list[dict[str, Any]]) -> Path:

@@ -148,6 +148,7 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
 #: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
 FRAMED = {
     *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "precision", "unchanged", "device", "jax")),
+    *(f"pyaccount.training.{name}" for name in ("dropout", "sharded")),
     *(f"pyaccount.integrations.{name}" for name in ("records", "ghost", "transformers", "lightning", "trl", "opacus")),
     *(
         f"pyaccount.integrations.{name}"

@@ -132,6 +132,34 @@ def test_the_weights_are_those_of_a_loop_by_hand(
         torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_dropout_follows_the_key_and_not_the_seed(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program goes on with its own numbers, also after a pass that fails."""
+    ended, key = [], None
+    for seed in (1, 2):
+        fixed_draws(monkeypatch)
+        model = torch.nn.Sequential(net(), torch.nn.Dropout(0.5), torch.nn.Linear(2, 2))
+        with started(tmp_path / str(seed)) as run:
+            key = key or run._root
+            run._root = run._noise._root = key
+            criterion = torch.nn.CrossEntropyLoss()
+            options = {"criterion": criterion, "grad_sample_mode": "ghost"} if mode == "ghost" else {}
+            private, optimizer, *more, batches = made(run, model, **options)
+            criterion = more[0] if more else criterion
+            torch.manual_seed(seed)
+            for inputs, targets in batches:
+                optimizer.zero_grad()
+                before = torch.get_rng_state()
+                criterion(private(inputs), targets).backward()
+                optimizer.step()
+                assert torch.equal(torch.get_rng_state(), before)
+            with pytest.raises(RuntimeError, match="shapes"):
+                private(torch.ones(2, WIDTH + 1))
+            assert torch.equal(torch.get_rng_state(), before)
+        ended.append([parameter.detach().clone() for parameter in model.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*ended, strict=True))
+
+
 def test_epsilon_is_that_of_the_certificate_and_the_record_is_complete(tmp_path: Path) -> None:
     certificate = certify(DOCUMENT)
     with TrainingRun(certificate, tmp_path, records=RECORDS) as run:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from places import EXAMPLES, ROOT
+from places import EXAMPLES, HELPERS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a probe forks")
 
@@ -76,6 +76,97 @@ with pyaccount.TrainingRun(document, sys.argv[1], records=64, clip_norm=0.1, unc
             PRINTED
 """
 )
+FLOWER = """
+import sys
+from pathlib import Path
+
+import numpy as np
+from flower_grid import OneProcess
+from flwr.app import Array, ArrayRecord, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
+import pyaccount
+from pyaccount.integrations.flower import PrivateFedAvg
+
+document = {
+    "pyaccount": 1,
+    "name": "clients",
+    "privacy": {"adjacency": "add-remove", "epsilon": 60, "delta": 1e-5},
+    "training": {"dataset_size": 30, "expected_batch_size": 8, "iterations": 6},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 1.0},
+}
+TaskIdentity._task_id = TaskIdentity._run_id = TaskIdentity._node_id = 1
+points = np.random.default_rng(1).normal(size=(30, 2))
+
+
+def answer(node, message):
+    line = message.content.array_records["arrays"]["line"].numpy()
+    PRINTED
+    return Message(RecordDict({"arrays": ArrayRecord({"line": Array(points[node] - 0.5 * line)})}), reply_to=message)
+
+
+with pyaccount.TrainingRun(document, Path(sys.argv[1]) / "run", records=30, clip_norm=0.5, uncertified=True) as run:
+    PrivateFedAvg(run, clients=list(range(30))).start(
+        OneProcess(range(30), answer), ArrayRecord({"line": Array(np.zeros(2))})
+    )
+"""
+TRL = """
+import os
+import sys
+from pathlib import Path
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+import datasets
+import transformers
+import trl
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import pyaccount
+from pyaccount.integrations.trl import PrivatePairs, PrivateTraining, private_trainer
+
+WORDS = ["<pad>", "<eos>", "the", "cat", "dog", "sees", "hears", "."]
+inner = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="<pad>"))
+inner.pre_tokenizer = pre_tokenizers.Whitespace()
+tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>")
+data = datasets.Dataset.from_list(
+    [{"prompt": "the " + WORDS[3 + k % 2], "chosen": " sees" + " ." * (k % 3), "rejected": " hears"} for k in range(40)]
+)
+document = {
+    "pyaccount": 1,
+    "name": "preferences",
+    "privacy": {"adjacency": "add-remove", "epsilon": 300, "delta": 1e-5},
+    "training": {"dataset_size": 40, "expected_batch_size": 6, "iterations": 12},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+
+
+def model():
+    transformers.set_seed(3)
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=len(WORDS),
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            pad_token_id=0,
+            eos_token_id=1,
+        )
+    )
+
+
+folder = Path(sys.argv[1])
+options = {"bf16": False, "gradient_checkpointing": False, "save_strategy": "no", "report_to": [], "disable_tqdm": True}
+args = trl.DPOConfig(str(folder / "model"), use_cpu=True, logging_steps=1, **options)
+CHANGED
+with pyaccount.TrainingRun(document, folder / "run", records=40, clip_norm=0.7, uncertified=True) as run:
+    trainer = private_trainer(trl.DPOTrainer)(
+        model(), ref_model=model(), args=args, train_dataset=data, processing_class=tokenizer, run=run
+    )
+    trainer.train()
+"""
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:
@@ -88,8 +179,11 @@ def probes(folder: Path, *scripts: str) -> list[Any]:
     for number, text in enumerate(scripts):
         paths.append(folder / f"{number}.py")
         paths[-1].write_text(text, encoding="utf-8")
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "helpers" / "probe_scripts.py"), "6"]
-    done = subprocess.run([*command, *map(str, paths)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-W", "ignore", str(HELPERS / "probe_scripts.py"), "6"]
+    known = {"PYTHONPATH": os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        [*command, *map(str, paths)], env={**os.environ, **known}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -112,6 +206,27 @@ def test_a_loop_with_opacus_passes_unless_it_prints_its_loss(tmp_path: Path) -> 
     printed = OPACUS.replace("PRINTED", "print(round(float(losses), 4))")
     wrong, right = probes(tmp_path, printed, OPACUS.replace("PRINTED", "pass"))
     assert wrong == [["output", next(k for k, line in enumerate(printed.split("\n"), 1) if "print(" in line)]]
+    assert right == []
+
+
+@needs("flwr")
+def test_a_federation_passes_unless_it_prints_who_takes_part(tmp_path: Path) -> None:
+    printed = FLOWER.replace("PRINTED", "print(node)")
+    wrong, right = probes(tmp_path, printed, FLOWER.replace("PRINTED", "pass"))
+    assert ["output", next(k for k, line in enumerate(printed.split("\n"), 1) if "print(" in line)] in wrong
+    assert right == []
+
+
+@pytest.mark.nightly
+@needs("torch", "trl")
+def test_preferences_pass_unless_their_metrics_are_logged(tmp_path: Path) -> None:
+    """What trl computes in the loss of a pair would be in its logs, if it were not forgotten."""
+    wrong, right = probes(
+        tmp_path,
+        TRL.replace("CHANGED", "PrivatePairs.training_step = PrivateTraining.training_step"),
+        TRL.replace("CHANGED", ""),
+    )
+    assert {kind for kind, _ in wrong} >= {"output"}
     assert right == []
 
 

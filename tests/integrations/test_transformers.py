@@ -198,15 +198,44 @@ def test_other_sums_are_refused_unless_rounds_are_given_up(tmp_path: Path) -> No
     with started(tmp_path) as run, pytest.raises(InterruptedError):
         PrivateTrainer(model(), arguments(tmp_path), train_dataset=data(), run=run, callbacks=[Stops(2)]).train()
     with started(tmp_path) as run:
-        other = arguments(tmp_path, seed=7)
+        other = model()
+        with torch.no_grad():
+            next(other.parameters()).add_(0.01)
         with pytest.raises(RunError, match="another sum"):
-            PrivateTrainer(model(), other, train_dataset=data(), run=run).train()
+            PrivateTrainer(other, arguments(tmp_path), train_dataset=data(), run=run).train()
     with started(tmp_path) as run:
-        trainer = PrivateTrainer(model(), other, train_dataset=data(), run=run, give_up=True)
+        trainer = PrivateTrainer(other, arguments(tmp_path), train_dataset=data(), run=run, give_up=True)
         assert trainer.train().global_step == ROUNDS - 2
         assert run.released == ROUNDS
         with pytest.raises(PlanExceededError, match="all 6 rounds"):
             trainer.train()
+
+
+@pytest.mark.parametrize("clipping", ["vectorized", "one-by-one", "ghost"])
+def test_random_numbers_follow_the_key_and_not_the_seed(
+    tmp_path: Path, clipping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of dropout, and those of a collator that masks words."""
+    if clipping == "ghost":
+        pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
+    key, ended = [], []
+
+    def collate(examples: list[Any]) -> dict[str, Any]:
+        batch = transformers.default_data_collator(examples)
+        batch["input_ids"] = torch.where(torch.rand(batch["input_ids"].shape) < 0.3, 0, batch["input_ids"])
+        ids = batch["input_ids"]
+        return {**batch, "position_ids": torch.arange(ids.shape[1]).expand(ids.shape)}
+
+    for seed in (42, 7):
+        fixed_draws(monkeypatch)
+        net = model()
+        net.lm_head.weight = torch.nn.Parameter(net.lm_head.weight.detach().clone())
+        net.config.tie_word_embeddings = False
+        with with_key(started(tmp_path / str(seed)), key) as run:
+            args = arguments(tmp_path / str(seed), seed=seed)
+            PrivateTrainer(net, args, train_dataset=data(), run=run, clipping=clipping, data_collator=collate).train()
+        ended.append(weights(net))
+    assert same(*ended)
 
 
 def test_logs_have_upper_bounds_and_nothing_without_noise(tmp_path: Path) -> None:

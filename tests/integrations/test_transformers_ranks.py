@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from places import HELPERS
-
-from pyaccount.training.record import event_line
+from training_runs import as_one_process
 
 MISSING = [name for name in ("torch", "transformers", "accelerate") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(
@@ -52,15 +51,7 @@ def test_two_processes_train_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (one, several), (other, more) = trained(tmp_path / "two", 2)
     assert one == other
     assert min(several, more) > 0
-    # This is the record of a run with one process that began with the same key.
-    before, after = tmp_path / "two" / "run", tmp_path / "one" / "run"
-    after.mkdir(parents=True)
-    header = json.loads((before / "record.jsonl").read_text().splitlines()[0]) | {"world": 1}
-    record = after / "record.jsonl"
-    record.touch()
-    record.write_bytes(event_line(header | {"file": [record.stat().st_ino, None]}))
-    (after / "run.key").write_bytes((before / "run.key").read_bytes())
-    (after / "run.key").chmod(0o600)
+    as_one_process(tmp_path / "two" / "run", tmp_path / "one" / "run")
     # The mark is elsewhere, because the mark of the first run would refuse this one.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ((weights, seen),) = trained(tmp_path / "one", 1)

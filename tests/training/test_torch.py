@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from places import HELPERS
 from plain_documents import changed, doc, sectioned
-from training_runs import fixed_draws
+from training_runs import as_one_process, fixed_draws
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training.record import event_line
 
 try:
     import torch
@@ -367,15 +366,7 @@ def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.Mon
     both = ranks(tmp_path / "two", 0, 1)
     assert both[0][1] == both[1][1]
     assert min(seen for seen, _ in both) > 0
-    # This is the record of a run with one rank that began with the same key.
-    (tmp_path / "one").mkdir()
-    lines = (tmp_path / "two" / "record.jsonl").read_text().splitlines()[:1]
-    header = json.loads(lines[0]) | {"world": 1}
-    record = tmp_path / "one" / "record.jsonl"
-    record.touch()
-    record.write_bytes(event_line(header | {"file": [record.stat().st_ino, None]}))
-    (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
-    (tmp_path / "one" / "run.key").chmod(0o600)
+    as_one_process(tmp_path / "two", tmp_path / "one")
     # The mark is elsewhere, because the mark of the first run would refuse this one.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ((seen, weights),) = ranks(tmp_path / "one", 0)
