@@ -40,6 +40,7 @@ from pyaccount.execute.sampling.proposals import (
     with_parameters,
 )
 from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.wealth import LOWER_DISTANCES, places_below
 from pyaccount.plan.sampled import added_bound
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class Claim:
     epsilon: float
     delta: float
     log_target: float
+    #: The δ that is stated if the claim is accepted, for which lower ends of ε are sought; None if none are.
+    stated: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,8 @@ class Betting:
     square_samples: float = 0.0
     #: How many plain samples take as long as one of a power, if that is known; otherwise `SLOWER` applies.
     slower: float | None = None
+    #: Estimates of E V² at ε and at the smaller values where lower ends are sought, not clipped; empty if not measured.
+    squares: tuple[float, ...] = ()
 
     @property
     def expected_plain_samples(self) -> float:
@@ -553,6 +558,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
         threshold = claim.delta - lost
         largest = 1.0 / (bound - threshold)
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
+    tables += [BetTable(place, math.inf) for place in places_below(claim.epsilon, LOWER_DISTANCES)[1:]]
     trial = SPECIAL_TRIAL if proposal.replicas or bounds[0][1] else TRIAL
     sums = sampler.run(claim.mechanism, direction, proposal, tables, sampler.stream("pilot", trial))
     count = trial * SHARD
@@ -564,14 +570,16 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
     if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > claim.delta):
         return Betting(proposal, bounds[0][0], (), math.inf)
     mean = measured_mean if enclosed else estimate.value
-    best = _blind_betting(claim, proposal, bounds[0], mean)
+    squares = tuple(sum(s[k].square for s in sums) / count for k in (0, *range(len(bounds), len(tables))))
+    best = replace(_blind_betting(claim, proposal, bounds[0], mean), squares=squares)
     if effective < LEAST_EFFECTIVE:
         return best
-    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
+    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=False)):
         for k, bet in enumerate(table.bets):
             # The estimate knows the mean better than these samples do.
             growth = sum(s[index].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
             if growth > 0.0 and claim.log_target / growth < best.expected_samples:
                 fractions = (bet.fraction, 0.5 * bet.fraction)
-                best = Betting(proposal, bound, fractions, claim.log_target / growth, clipped=lost)
+                expected = claim.log_target / growth
+                best = Betting(proposal, bound, fractions, expected, clipped=lost, squares=squares)
     return best

@@ -147,7 +147,7 @@ class Session:
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
         tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
-        claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target)
+        claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target, acceptance.stated)
         if acceptance.fixed is not None:
             if budget is not None and len(tested) * acceptance.fixed.samples > budget:
                 return ()
