@@ -46,7 +46,7 @@ PLAIN_SHARDS = 16
 #: An estimate below this share of a claim, or of another direction's, is far from it; the shards for such a direction.
 FAR_ESTIMATE, FAR_SHARDS = 0.5, 16
 #: If the tests leave the lower end of ε farther away than this, in tolerances, more samples are drawn for it.
-NEAR_ENOUGH = 3.0
+NEAR_ENOUGH = 2.0
 
 
 @dataclass(slots=True)

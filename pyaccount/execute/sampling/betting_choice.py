@@ -89,6 +89,8 @@ CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1
 PLAIN_SHARES, MOST_GENERATOR, SMALL_GENERATOR = (1, 16, 64), 0.25, 0.01
 #: Powers and clipped samples that are expected to take longer than this many plain ones are compared with scaled means.
 COMPARED_FROM = 1e6
+#: Larger chains are looked at if all other samples take this many times as long as the first look allowed.
+FURTHER_FROM = 4.0
 #: Tests that are expected to take more samples than this look for a mixture, which must take at most this share of
 #: them, since its samples take somewhat longer. The shares of its samples, in units, from the proposal that bounds
 #: them.
@@ -164,7 +166,8 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         # The composed phases prove the claim without samples.
         return Betting(plain_proposal(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
-    special = _special_betting(sampler, claim, direction, estimate)
+    quick = COMPARED_FROM * mechanism.cost
+    special = _special_betting(sampler, claim, direction, estimate, quick)
     lasts = math.inf if special is None else _times(special) * special.expected_samples
     if special is not None and lasts < found[0].expected_samples and lasts <= COMPARED_FROM:
         return special
@@ -198,19 +201,30 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     best = single if mixed is None else mixed
+    if direction != "add" and sampler.looked <= quick < best.expected_samples * mechanism.cost / FURTHER_FROM:
+        # Larger chains are looked at only now, since they may take longer than all other samples.
+        sampler.replicas = None
+        special = _powered_betting(sampler, claim, direction, estimate, best.expected_samples * mechanism.cost)
+        lasts = math.inf if special is None else _times(special) * special.expected_samples
     return best if special is None or best.expected_samples <= lasts else special
 
 
-def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+def _special_betting(
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, most: float
+) -> Betting | None:
     """Return the test by a power of the likelihood ratio (removed or replaced) or by clipped samples (added), or None."""
-    chosen = _clipped_betting if direction == "add" else _powered_betting
-    return chosen(sampler, claim, direction, estimate)
+    if direction == "add":
+        return _clipped_betting(sampler, claim, direction, estimate)
+    return _powered_betting(sampler, claim, direction, estimate, most)
 
 
-def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+def _powered_betting(
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, most: float
+) -> Betting | None:
     """Return the test of a removed or a replaced record by samples of a power of the likelihood ratio; None if there is none.
 
-    Samples of a replaced record have a floor, and are bounded as those of a removed record at that ε.
+    Samples of a replaced record have a floor, and are bounded as those of a removed record at that ε. Chains are not
+    computed if they alone take a good part of `most`, in nanoseconds.
     """
     mechanism = claim.mechanism
     floor = _floor(sampler, claim, estimate) if direction == "replace" else None
@@ -221,11 +235,11 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     bounded = claim if floor is None else replace(claim, epsilon=floor)
     known = sampler.replicas
     if known is None or known[0].price(mechanism) != known[1]:
-        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap, most)
     limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
         # The replicas chosen for another claim leave out too much for this one.
-        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap, most)
         limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if known is None or limits is None:
         # There is no chain, or none that is small enough, or its values leave the range of numbers.
@@ -271,24 +285,26 @@ def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleL
         return None
 
 
-def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
+def _sampled_replicas(
+    sampler: Sampler, claim: Claim, gap: float, most: float = math.inf
+) -> tuple[Replicas, tuple[int, float]] | None:
     """Return the power of the likelihood ratio to sample from, and the price of its chain; None if all take too long.
 
     The power is chosen by the expected time of its chain and its samples. Chains of long blocks are small and are tried
     first, then those of few busy replicas. A chain is not computed if it alone would take a good part of the best time
-    so far.
+    so far, or of `most`, in nanoseconds.
     """
     best: tuple[float, Replicas] | None = None
+    sampler.looked = most
     for block in (*LONG_BLOCKS, *BLOCKS, FEW, 0):
-        most = math.inf if best is None else best[0]
         dearest = LOOKED * most
         found = (
             _few_busy(sampler, claim, gap, dearest)
             if block == FEW
             else _sampled_order(sampler, claim, gap, block, dearest)
         )
-        if found is not None and found[0] < most:
-            best = found
+        if found is not None and (best is None or found[0] < best[0]):
+            best, most = found, min(most, found[0])
     price = None if best is None else best[1].price(claim.mechanism)
     return None if best is None or price is None else (best[1], price)
 
