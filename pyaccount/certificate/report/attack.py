@@ -169,7 +169,7 @@ def _profile(data: CertificateModel) -> PageTable:
     caption: Content = (f"δ is a probability, the larger one of both directions. {words[0].upper()}{words[1:]}.",)
     if sampling is not None:
         columns += [GUESS, ERROR]
-        # A profile that was not asked for has one estimate.
+        # A profile that was not asked for has one estimate. Each direction's bounds fail with half of the probability.
         own = GUESS if sum(point.delta_estimate is not None for point in data.profile) > 1 else own
         failure = at_most(point_failure_probability(sampling), "probability", "test", 2)
         together = at_most(failure_probability(data), "probability", "histogram", 2)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.sampling.bounds_without_samples import estimated
 from pyaccount.execute.sampling.estimates import stated_estimates
 from pyaccount.execute.sampling.jobs import SHARD
-from pyaccount.execute.sampling.lower_ends import Drawn, Sought, fewer_shards, lower_ends, of_a_power
+from pyaccount.execute.sampling.lower_ends import LowerEnds, Sought, fewer_shards, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Histogram, curve, draw
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.wealth import share_of
@@ -61,7 +61,7 @@ class Beside:
     shards: int | None
     #: The lower bounds on ε and δ in each direction.
     lower: dict[Direction, tuple[float, float]] = field(default_factory=dict)
-    _drawn: dict[Direction, Drawn] = field(default_factory=dict)
+    _drawn: dict[Direction, LowerEnds] = field(default_factory=dict)
     _estimates: dict[Direction, Estimate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -278,11 +278,22 @@ def _times(betting: Betting) -> float:
 
 
 def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleLimits | None:
-    """Return what is proven about samples of a power of the likelihood ratio; None if its chain is out of range."""
-    try:
-        return sampler.limits(claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon)
-    except NumericsError:
-        return None
+    """Return what is proven about samples of a power of the likelihood ratio; None if its chain is out of range.
+
+    What a first look found out about a claim is remembered for a further one.
+    """
+    about = (claim.mechanism, claim.epsilon)
+    if sampler.powers[0] != about:
+        sampler.powers = (about, {})
+    known = sampler.powers[1]
+    if replicas not in known:
+        try:
+            known[replicas] = sampler.limits(
+                claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon
+            )
+        except NumericsError:
+            known[replicas] = None
+    return known[replicas]
 
 
 def _sampled_replicas(

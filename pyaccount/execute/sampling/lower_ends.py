@@ -66,7 +66,7 @@ class Sought:
     far: bool
 
 
-class Drawn(NamedTuple):
+class LowerEnds(NamedTuple):
     """Lower bounds on ε at δ and on δ at ε, and the losses of the samples, if they are all from one proposal."""
 
     ends: tuple[float, float]
@@ -74,7 +74,7 @@ class Drawn(NamedTuple):
     losses: _core.LossHistogram | None
 
 
-def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> Drawn:
+def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> LowerEnds:
     """Return lower bounds from samples of their own, each valid with probability at least 1 − q. Raises `LimitError`."""
     sampler, direction, far = session.sampler, sought.direction, sought.far
     proposal = _lighter(session, mechanism, sought)
@@ -102,7 +102,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
             bets.add(shard)
         if wave.histogram is not None:
             losses = wave.histogram if losses is None else losses.merged(wave.histogram)
-    return Drawn(bets.ends(sought.failure_probability), proposal, losses)
+    return LowerEnds(bets.ends(sought.failure_probability), proposal, losses)
 
 
 def _looks(

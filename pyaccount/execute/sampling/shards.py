@@ -79,6 +79,8 @@ class Sampler:
         #: The power of the likelihood ratio that was chosen for an earlier claim, and its chain's price; it is reused
         #: for similar claims.
         self.replicas: tuple[Replicas, tuple[int, float]] | None = None
+        #: What is proven about powers, of the last mechanism and ε that was asked about.
+        self.powers: tuple[object, dict[Replicas, SampleLimits | None]] = (None, {})
         #: The nanoseconds by which the chains were limited among which it was chosen.
         self.looked = 0.0
 
