@@ -176,8 +176,10 @@ def without_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     A profile often takes longer than the guarantee, and these tests do not look at it.
     """
     if not NIGHTLY:
-        for module in (composed, recomputation, evidence):
+        for module in (composed, recomputation):
             monkeypatch.setattr(module, "default_profile", lambda epsilon: ())
+        for module in (evidence, recomputation):
+            monkeypatch.setattr(module, "sampled_profile", lambda epsilon: ())
 
 
 @pytest.fixture

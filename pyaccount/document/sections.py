@@ -170,7 +170,8 @@ class Accounting(Section):
         Field(
             default=None,
             description="The values of ε at which the certificate states δ. Default: 0 and several "
-            "values around the certified ε.",
+            "values around the certified ε. If the mechanism is sampled, values that are listed have estimates and "
+            "sharper bounds, from samples of their own.",
         )
     )
     time_limit: Annotated[float | None, Duration(ranges.TIME_LIMIT)] = Field(

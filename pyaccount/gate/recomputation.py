@@ -16,7 +16,7 @@ from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
 from pyaccount.gate.agreement import ROUNDING, Difference, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
-from pyaccount.plan.common import default_profile
+from pyaccount.plan.common import default_profile, sampled_profile
 from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.records.certificate import CertificateModel
@@ -81,12 +81,13 @@ class Recomputation:
         risk, epsilon, listed = self.data.risk, self.data.guarantee.epsilon, self.document.accounting.profile
         if risk is not None and risk.epsilon is not None:
             epsilon = risk.epsilon
+        usual = sampled_profile if plan.sampled else default_profile
         return Terms(
             sampled=plan.sampled,
             same_version=self.examination.same_version,
             tolerance=plan.tolerance,
             given="" if privacy.epsilon == 0.0 else given,
-            points=default_profile(epsilon) if listed is None else tuple(listed),
+            points=usual(epsilon) if listed is None else tuple(listed),
             blank=blank if blank in _BOUNDS else None,  # type: ignore[arg-type]
             missing=tuple(self.data.not_computed),
         )

@@ -170,6 +170,14 @@ def default_profile(epsilon: float) -> tuple[float, ...]:
     return tuple(float(f"{share * epsilon:.2g}") for share in PROFILE_SHARES)
 
 
+def sampled_profile(epsilon: float) -> tuple[float, ...]:
+    """Return the default ε values of a sampled profile: those of any other, with the certified ε itself among them."""
+    return tuple(
+        epsilon if share == 1.0 else value
+        for share, value in zip(PROFILE_SHARES, default_profile(epsilon), strict=False)
+    )
+
+
 #: Why a phase inside of another one is not sampled.
 OF_DOCUMENT = "implemented for phases of the document, not for phases inside of another one"
 

@@ -90,7 +90,8 @@ class ProfilePoint(Record):
     delta: DeltaUpper = Field(description="Upper bound on δ at this epsilon.")
     delta_lower: DeltaLower = Field(description="Lower bound: no smaller δ holds at this epsilon.")
     delta_estimate: Annotated[Probability | None, Role.ESTIMATE, PROBABILITY] = Field(
-        description="An estimate of δ; not a bound."
+        description="An estimate of δ; not a bound. Null for a composed profile, where too little was seen, and beside the "
+        "guarantee if the document lists no points."
     )
     standard_error: Annotated[NonNegative | None, Role.DRAWN, PROBABILITY] = Field(
         description="The standard error of the estimate."

@@ -120,7 +120,8 @@ def test_every_document_is_attacked(attack: Attacked) -> None:
     assert not found.refused
     assert found.documents == attack.documents > 0
     assert found.bounds > 40 * found.documents
-    assert len(found.scores) > 15 * found.documents
+    # Most documents list the points of a profile, which are then estimated.
+    assert len(found.scores) > 7 * found.documents
 
 
 def test_every_way_of_sampling_a_power_is_attacked(attack: Attacked) -> None:

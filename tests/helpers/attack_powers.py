@@ -41,7 +41,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
     bet, added, clip = tests_of_claims._bet, betting_choice.added_bound, betting_choice._clipped_betting
     tested = betting_choice._mean_betting
 
-    def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
+    def replicas(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[Replicas, tuple[int, float]] | None:
         """Return any replicas whose bound is useful and that leave out less than the claim."""
         orders = range(FIRST, LARGEST + 1)
         wanted = [Replicas(order, block) for block in BLOCKS for order in orders]

@@ -169,7 +169,8 @@ def _profile(data: CertificateModel) -> PageTable:
     caption: Content = (f"δ is a probability, the larger one of both directions. {words[0].upper()}{words[1:]}.",)
     if sampling is not None:
         columns += [GUESS, ERROR]
-        own = GUESS
+        # A profile that was not asked for has one estimate. Each direction's bounds fail with half of the probability.
+        own = GUESS if sum(point.delta_estimate is not None for point in data.profile) > 1 else own
         failure = at_most(point_failure_probability(sampling), "probability", "test", 2)
         together = at_most(failure_probability(data), "probability", "histogram", 2)
         caption = (
@@ -177,7 +178,8 @@ def _profile(data: CertificateModel) -> PageTable:
             *directed(failure),
             ". The lines of the picture hold if all bounds and the guarantee do, which fails with probability ",
             *directed(together),
-            ". There is no estimate where too little was seen, or where few samples decide.",
+            ". There is no estimate where too little was seen, where few samples decide, or at points beside the guarantee that "
+            "accounting.profile does not list.",
         )
     found = table(caption, data.profile, columns)
     points = [{one.epsilon: one for one in getattr(data.directions, side).profile} for side in SIDES]

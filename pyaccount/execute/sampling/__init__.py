@@ -6,10 +6,11 @@
 the wealth) or with a fixed number of samples. `composed_profile` composes the phases that are not sampled into the
 curve with which samples are weighed; `session` holds all of these for one execution. `fixed_sequence` chooses the grid
 and tests its claims in sequence: `calibrate` for the noise multiplier, `confidence` for an ε or δ of a given mechanism.
-`pilot` finds where grids begin, and `once` which direction a grid tests only once. `profile` computes curves from loss
-histograms, `evidence` and `record` fill the certificate's record, and `execute` chooses by the document's blank. `forecast`
-estimates the cost, and `retest` tests the statement of a finished certificate. Estimates only steer, and only tests
-certify: no guarantee depends on a number of the pilot.
+`pilot` finds where grids begin, and `once` which direction a grid tests only once. `wealth` has the bets for lower
+ends, which are made on the samples of the tests, `profile` computes curves from loss histograms, and `beside` says what
+is drawn for both beside the tests. `evidence` and `record` fill the certificate's record, and `execute` chooses by the
+document's blank. `forecast` estimates the cost, and `retest` tests the statement of a finished certificate. Estimates
+only steer, and only tests certify: no guarantee depends on a number of the pilot.
 """
 
 from pyaccount.execute.sampling.execute import execute_sampled

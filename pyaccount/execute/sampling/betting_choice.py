@@ -40,6 +40,7 @@ from pyaccount.execute.sampling.proposals import (
     with_parameters,
 )
 from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.wealth import LOWER_DISTANCES, places_below
 from pyaccount.plan.sampled import added_bound
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1
 PLAIN_SHARES, MOST_GENERATOR, SMALL_GENERATOR = (1, 16, 64), 0.25, 0.01
 #: Powers and clipped samples that are expected to take longer than this many plain ones are compared with scaled means.
 COMPARED_FROM = 1e6
+#: Larger chains are looked at if all other samples take this many times as long as the first look allowed.
+FURTHER_FROM = 4.0
 #: Tests that are expected to take more samples than this look for a mixture, which must take at most this share of
 #: them, since its samples take somewhat longer. The shares of its samples, in units, from the proposal that bounds
 #: them.
@@ -115,6 +118,8 @@ class Claim:
     epsilon: float
     delta: float
     log_target: float
+    #: The δ that is stated if the claim is accepted, for which lower ends of ε are sought; None if none are.
+    stated: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ class Betting:
     square_samples: float = 0.0
     #: How many plain samples take as long as one of a power, if that is known; otherwise `SLOWER` applies.
     slower: float | None = None
+    #: Estimates of E V² at ε and at the smaller values where lower ends are sought, not clipped; empty if not measured.
+    squares: tuple[float, ...] = ()
 
     @property
     def expected_plain_samples(self) -> float:
@@ -159,7 +166,8 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         # The composed phases prove the claim without samples.
         return Betting(plain_proposal(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
-    special = _special_betting(sampler, claim, direction, estimate)
+    quick = COMPARED_FROM * mechanism.cost
+    special = _special_betting(sampler, claim, direction, estimate, quick)
     lasts = math.inf if special is None else _times(special) * special.expected_samples
     if special is not None and lasts < found[0].expected_samples and lasts <= COMPARED_FROM:
         return special
@@ -193,19 +201,30 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     best = single if mixed is None else mixed
+    if direction != "add" and sampler.looked <= quick < best.expected_samples * mechanism.cost / FURTHER_FROM:
+        # Larger chains are looked at only now, since they may take longer than all other samples.
+        sampler.replicas = None
+        special = _powered_betting(sampler, claim, direction, estimate, best.expected_samples * mechanism.cost)
+        lasts = math.inf if special is None else _times(special) * special.expected_samples
     return best if special is None or best.expected_samples <= lasts else special
 
 
-def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+def _special_betting(
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, most: float
+) -> Betting | None:
     """Return the test by a power of the likelihood ratio (removed or replaced) or by clipped samples (added), or None."""
-    chosen = _clipped_betting if direction == "add" else _powered_betting
-    return chosen(sampler, claim, direction, estimate)
+    if direction == "add":
+        return _clipped_betting(sampler, claim, direction, estimate)
+    return _powered_betting(sampler, claim, direction, estimate, most)
 
 
-def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+def _powered_betting(
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, most: float
+) -> Betting | None:
     """Return the test of a removed or a replaced record by samples of a power of the likelihood ratio; None if there is none.
 
-    Samples of a replaced record have a floor, and are bounded as those of a removed record at that ε.
+    Samples of a replaced record have a floor, and are bounded as those of a removed record at that ε. Chains are not
+    computed if they alone take a good part of `most`, in nanoseconds.
     """
     mechanism = claim.mechanism
     floor = _floor(sampler, claim, estimate) if direction == "replace" else None
@@ -216,11 +235,11 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     bounded = claim if floor is None else replace(claim, epsilon=floor)
     known = sampler.replicas
     if known is None or known[0].price(mechanism) != known[1]:
-        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap, most)
     limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
         # The replicas chosen for another claim leave out too much for this one.
-        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap)
+        known = sampler.replicas = _sampled_replicas(sampler, bounded, NEARER * gap, most)
         limits = None if known is None else _power_limits(sampler, bounded, known[0])
     if known is None or limits is None:
         # There is no chain, or none that is small enough, or its values leave the range of numbers.
@@ -259,31 +278,44 @@ def _times(betting: Betting) -> float:
 
 
 def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleLimits | None:
-    """Return what is proven about samples of a power of the likelihood ratio; None if its chain is out of range."""
-    try:
-        return sampler.limits(claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon)
-    except NumericsError:
-        return None
+    """Return what is proven about samples of a power of the likelihood ratio; None if its chain is out of range.
+
+    What a first look found out about a claim is remembered for a further one.
+    """
+    about = (claim.mechanism, claim.epsilon)
+    if sampler.powers[0] != about:
+        sampler.powers = (about, {})
+    known = sampler.powers[1]
+    if replicas not in known:
+        try:
+            known[replicas] = sampler.limits(
+                claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon
+            )
+        except NumericsError:
+            known[replicas] = None
+    return known[replicas]
 
 
-def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
+def _sampled_replicas(
+    sampler: Sampler, claim: Claim, gap: float, most: float = math.inf
+) -> tuple[Replicas, tuple[int, float]] | None:
     """Return the power of the likelihood ratio to sample from, and the price of its chain; None if all take too long.
 
     The power is chosen by the expected time of its chain and its samples. Chains of long blocks are small and are tried
     first, then those of few busy replicas. A chain is not computed if it alone would take a good part of the best time
-    so far.
+    so far, or of `most`, in nanoseconds.
     """
     best: tuple[float, Replicas] | None = None
+    sampler.looked = most
     for block in (*LONG_BLOCKS, *BLOCKS, FEW, 0):
-        most = math.inf if best is None else best[0]
         dearest = LOOKED * most
         found = (
             _few_busy(sampler, claim, gap, dearest)
             if block == FEW
             else _sampled_order(sampler, claim, gap, block, dearest)
         )
-        if found is not None and found[0] < most:
-            best = found
+        if found is not None and (best is None or found[0] < best[0]):
+            best, most = found, min(most, found[0])
     price = None if best is None else best[1].price(claim.mechanism)
     return None if best is None or price is None else (best[1], price)
 
@@ -553,6 +585,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
         threshold = claim.delta - lost
         largest = 1.0 / (bound - threshold)
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
+    tables += [BetTable(place, math.inf) for place in places_below(claim.epsilon, LOWER_DISTANCES)[1:]]
     trial = SPECIAL_TRIAL if proposal.replicas or bounds[0][1] else TRIAL
     sums = sampler.run(claim.mechanism, direction, proposal, tables, sampler.stream("pilot", trial))
     count = trial * SHARD
@@ -564,14 +597,16 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
     if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > claim.delta):
         return Betting(proposal, bounds[0][0], (), math.inf)
     mean = measured_mean if enclosed else estimate.value
-    best = _blind_betting(claim, proposal, bounds[0], mean)
+    squares = tuple(sum(s[k].square for s in sums) / count for k in (0, *range(len(bounds), len(tables))))
+    best = replace(_blind_betting(claim, proposal, bounds[0], mean), squares=squares)
     if effective < LEAST_EFFECTIVE:
         return best
-    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
+    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=False)):
         for k, bet in enumerate(table.bets):
             # The estimate knows the mean better than these samples do.
             growth = sum(s[index].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
             if growth > 0.0 and claim.log_target / growth < best.expected_samples:
                 fractions = (bet.fraction, 0.5 * bet.fraction)
-                best = Betting(proposal, bound, fractions, claim.log_target / growth, clipped=lost)
+                expected = claim.log_target / growth
+                best = Betting(proposal, bound, fractions, expected, clipped=lost, squares=squares)
     return best

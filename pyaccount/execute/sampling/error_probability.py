@@ -29,6 +29,8 @@ class Acceptance:
 
     delta: float
     log_target: float
+    #: The δ that is stated if the test accepts.
+    stated: float
     #: The number of tests that may end the search: the probability that any errs is at most that of one, times this.
     starts: int
     #: If set, the mean of a number of samples fixed beforehand is tested instead of betting.
@@ -43,18 +45,18 @@ class Acceptance:
 def folded(delta: float, starts: int) -> Acceptance:
     """Return the test of a claim δ₀ whose acceptance gives `delta`, with the error probability included in it."""
     q = FAILURE_SHARE * delta
-    return Acceptance((delta - q) / (1.0 - q), math.log(starts / q), starts)
+    return Acceptance((delta - q) / (1.0 - q), math.log(starts / q), delta, starts)
 
 
 def stated_separately(delta: float, probability: float) -> Acceptance:
     """Return the test of a claim with `delta` itself; the error probability is stated beside it."""
-    return Acceptance(delta, math.log(STARTS / probability), STARTS)
+    return Acceptance(delta, math.log(STARTS / probability), delta, STARTS)
 
 
 def _by_a_fixed_sample(delta: float) -> Acceptance:
     """Return the test of `delta` by the mean of a fixed number of plain samples. Its q is part of that plan."""
     plan = plan_fixed_sample(delta)
-    return Acceptance(plan.bar, -math.log(plan.failure_probability), 1, plan)
+    return Acceptance(plan.bar, -math.log(plan.failure_probability), delta, 1, plan)
 
 
 def of_claim(document: Document, starts: int) -> Acceptance:

@@ -25,6 +25,9 @@ WAVE, FEW = 32, 8
 #: The shards of each of the first two waves of a test.
 FIRST_WAVES = 4
 
+#: The width of a histogram's bins in nats; there are 4096 bins.
+BIN_WIDTH = 1.0 / 32.0
+
 #: Returns the seconds that are left, or None without a time limit. Raises `LimitError` if none are left.
 Remaining = Callable[[], float | None]
 
@@ -323,6 +326,12 @@ class Local:
     def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:
         """Run the shards."""
         return job.run(count, self.threads, remaining())
+
+
+def edges_around(epsilon: float) -> tuple[float, float]:
+    """Return the first edge and the bin width of a histogram: half of its bins on each side of ε, wider if ε is large."""
+    width = max(BIN_WIDTH, epsilon / 1024.0)
+    return epsilon - 2048.0 * width, width
 
 
 def pieces(job: Job, count: int) -> Iterator[tuple[int, int]]:

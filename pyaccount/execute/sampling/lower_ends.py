@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING, slower
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Proposal, Replicas, edges_around
 from pyaccount.execute.sampling.proposals import plain_proposal, powered
-from pyaccount.execute.sampling.tests_of_claims import FAR_SHARES, LOWER_SHARES, Wealth, lower_bets
+from pyaccount.execute.sampling.wealth import (
+    FAR_DISTANCES,
+    FAR_SHARES,
+    LOWER_DISTANCES,
+    LOWER_SHARES,
+    lower_bets,
+    places_below,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.session import Session
@@ -31,10 +39,6 @@ MOST_LOST = 1e-2
 LIGHTER = 10.0
 #: The most states, in all rounds together, of a small chain.
 SMALL_WORK = 2e8
-#: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
-LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
-#: The same if ε may lie far above the true one.
-FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: The shards of a first look, which chooses the bets; and the factor by which more samples are drawn than it says.
 FIRST, MARGIN = 8, 1.3
 #: Nanoseconds of sampling that may always be spent; and the largest distance, in tolerances, for which more is drawn.
@@ -62,45 +66,43 @@ class Sought:
     far: bool
 
 
-def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> tuple[float, float]:
-    """Return lower bounds on ε at δ and on δ at ε, each valid with probability at least 1 − q. Raises `LimitError`."""
+class LowerEnds(NamedTuple):
+    """Lower bounds on ε at δ and on δ at ε, and the losses of the samples, if they are all from one proposal."""
+
+    ends: tuple[float, float]
+    proposal: Proposal
+    losses: _core.LossHistogram | None
+
+
+def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> LowerEnds:
+    """Return lower bounds from samples of their own, each valid with probability at least 1 − q. Raises `LimitError`."""
     sampler, direction, far = session.sampler, sought.direction, sought.far
     proposal = _lighter(session, mechanism, sought)
-    mechanism = mechanism.lower or mechanism
-    distances = FAR_DISTANCES if far else LOWER_DISTANCES
-    points = [sought.epsilon, *(sought.epsilon * (1.0 - distance) for distance in distances)]
-    looks = _looks(sampler, mechanism, direction, proposal, points)
-    lost = [_lost(sampler, mechanism, direction, proposal, point) for point in points]
-    log_target = math.log(1.0 / sought.failure_probability)
-    mean, square = looks[0]
-    bets = lower_bets(mean, square, sought.delta, FAR_SHARES if far else LOWER_SHARES)
-    tables, needed = [BetTable(points[0], math.inf, bets)], []
-    for point, (mean, square), less in zip(points[1:], looks[1:], lost[1:], strict=True):
-        target = sought.delta + less
-        bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
-        needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
-        tables.append(BetTable(point, math.inf, bets))
-    quick = round(MOMENT / (mechanism.cost * _times(mechanism, proposal)) / SHARD)
+    attained = mechanism.lower or mechanism
+    distances, shares = (FAR_DISTANCES, FAR_SHARES) if far else (LOWER_DISTANCES, LOWER_SHARES)
+    places = places_below(sought.epsilon, distances)
+    looks = _looks(sampler, attained, direction, proposal, places)
+    lost = [_lost(sampler, attained, direction, proposal, place) for place in places]
+    log_target, needed = math.log(1.0 / sought.failure_probability), []
+    for (mean, square), less in zip(looks[1:], lost[1:], strict=True):
+        gap = mean - sought.delta - less
+        needed.append(2.0 * log_target * square / gap**2 if gap > 0.0 else math.inf)
+    quick = round(MOMENT / (attained.cost * _times(attained, proposal)) / SHARD)
     most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
     enough = min(_enough(distances, needed, session.plan.tolerance), most)
     count = max(fewer_shards(proposal, sought.shards), enough)
-    wealths = [[Wealth(1) for _ in table.bets] for table in tables]
-    sums = sampler.run(mechanism, direction, proposal, tables, sampler.stream("confidence", count))
-    for shard in sums:
-        for table, group in zip(shard, wealths, strict=True):
-            for growth, wealth in zip(table.log_wealth, group, strict=True):
-                wealth.add((growth,))
-    delta_lower = 0.0
-    for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
-        if not wealth.reached(log_target):
-            break
-        delta_lower = max(0.0, bet.threshold - lost[0])
-    epsilon_lower = 0.0
-    for point, group in zip(points[1:], wealths[1:], strict=True):
-        if not group or not group[0].reached(log_target):
-            break
-        epsilon_lower = point
-    return epsilon_lower, delta_lower
+    squares, expected = [square for _, square in looks], (float(count * SHARD), log_target)
+    bets = lower_bets(places, squares, lost, sought.delta, shares=shares, expected=expected)
+    # Samples of the attained pair alone bound nothing from above, and those with a floor lack a part of δ.
+    single = mechanism.lower is None and not proposal.components and proposal.floor is None
+    edges, losses = edges_around(sought.epsilon) if single else None, None
+    stream = sampler.stream("confidence", count)
+    for wave in sampler.waves(attained, direction, proposal, bets.tables, stream, edges):
+        for shard in wave.sums:
+            bets.add(shard)
+        if wave.histogram is not None:
+            losses = wave.histogram if losses is None else losses.merged(wave.histogram)
+    return LowerEnds(bets.ends(sought.failure_probability), proposal, losses)
 
 
 def _looks(

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.bounds_without_samples import point_of
-from pyaccount.execute.sampling.jobs import SHARD, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, Proposal, edges_around
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
 
@@ -36,8 +36,6 @@ FORMULAS = 2
 #: ε at a given δ is found in steps of this share of the ε around which samples were drawn, up to twice that ε.
 STEPS = 128
 LEAST_CENTRE = 0.1
-#: The width of a bin in nats; there are 4096 bins.
-BIN_WIDTH = 1.0 / 32.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +48,15 @@ class Histogram:
     losses: _core.LossHistogram
     #: A second histogram for lower ends, if the pair is not attained.
     under: _core.LossHistogram | None = None
+    #: The share of a failure probability that its bounds get; smaller if the number of samples was not fixed before.
+    share: float = 1.0
 
     def merged(self, other: Histogram) -> Histogram:
         """Return both histograms together. They must come from the same mechanism, direction and proposal."""
         if (self.direction, self.proposal) != (other.direction, other.proposal):
             raise ValueError("histograms of different sampling cannot be merged")
         under = None if self.under is None or other.under is None else self.under.merged(other.under)
-        return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses), under)
+        return replace(self, losses=self.losses.merged(other.losses), under=under)
 
     def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> ProfilePoint:
         """Return bounds on δ at ε."""
@@ -72,9 +72,10 @@ class Histogram:
             return above * factor, below / factor, square * factor * factor
 
         above, least, square = means(self.losses)
+        judged = self.mechanism.lower
         _, below, under = (above, least, square) if self.under is None else means(self.under)
         samples, weight_bound = self.losses.samples, limits.weight_bound
-        log = math.log(FORMULAS / failure_probability)
+        log = math.log(FORMULAS / (self.share * failure_probability))
         if not math.isfinite(weight_bound):
             return point_of(epsilon, 1.0, 0.0)
 
@@ -89,8 +90,9 @@ class Histogram:
         upper += limits.generator + limits.added + limits.left_out
         lower = below - margin(under, below)
         lower = max(lower, weight_bound * _chernoff(below / weight_bound, log / samples, upwards=False))
-        judged = self.mechanism.lower
         if judged is not None:
+            if self.under is None:
+                return point_of(epsilon, min(1.0, upper), 0.0)
             limits = sampler.limits(judged, self.direction, self.proposal, epsilon)
         lower -= limits.generator + limits.below
         return point_of(epsilon, min(1.0, upper), min(max(0.0, lower), 1.0))
@@ -121,13 +123,10 @@ def draw(  # noqa: PLR0913, PLR0917 - the samples to draw, and their number
     shards: int,
 ) -> Histogram:
     """Draw a histogram of this many shards, with its bins around ε. Raises `LimitError`."""
-    # Half of the 4096 bins are on each side of ε; they are wider if ε is large.
-    width = max(BIN_WIDTH, epsilon / 1024.0)
-    edges = (epsilon - 2048.0 * width, width)
 
     def losses(judged: SampledMechanism) -> _core.LossHistogram:
         total = None
-        waves = sampler.losses(judged, direction, proposal, edges, sampler.stream("profile", shards))
+        waves = sampler.losses(judged, direction, proposal, edges_around(epsilon), sampler.stream("profile", shards))
         for part in (wave.histogram for wave in waves):
             assert part is not None
             total = part if total is None else total.merged(part)

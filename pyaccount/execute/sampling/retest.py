@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.execute.sampling.beside import profile_shards
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.error_probability import (
     FAILURE_SHARE,
@@ -21,11 +22,7 @@ from pyaccount.execute.sampling.error_probability import (
     stated_separately,
 )
 from pyaccount.execute.sampling.estimates import Effort
-from pyaccount.execute.sampling.evidence import (
-    SampledResult,
-    evidence_of,
-    profile_shards,
-)
+from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.profile import curve, larger
 from pyaccount.execute.sampling.record import Result

@@ -10,7 +10,7 @@ from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
-from pyaccount.execute.sampling.estimates import ESTIMATE, Effort, Estimate, Estimator
+from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, Effort, Estimate, Estimator
 from pyaccount.execute.sampling.moments import MomentProof, moment_proof
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test, run_betting_tests, run_fixed_sample_tests
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: A direction whose δ is less than this share of another's does not affect the result.
 NEGLIGIBLE = 1e-3
+#: A coarse estimate suffices for a test if the claim is this many standard errors away.
+CLEAR = 6.0
 #: Relative widths of bounds without samples: of one Gaussian mechanism, and of a composition.
 FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
 
@@ -46,6 +48,8 @@ class Session:
     #: The δ at which the composed phases' curve ends, and the last curve, by its rounds.
     end: float | None = None
     composed: dict[object, ComposedProfile] = field(default_factory=dict)
+    #: The last mechanism, whose object in the core keeps the tables of its chain of replicas.
+    last: SampledMechanism | None = None
     #: The δ at which ε is stated, for a budget of risk.
     report_delta: float | None = None
     #: The last estimates in all directions.
@@ -56,10 +60,12 @@ class Session:
     def mechanism(self, instance: Instance) -> SampledMechanism:
         """Return the mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
         mechanism, found = instance.mechanism(), self.composed_profile(instance)
-        if found is None:
-            return mechanism
-        lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)
-        return replace(mechanism, curves=found.curves, lower=lower)
+        if found is not None:
+            lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)
+            mechanism = replace(mechanism, curves=found.curves, lower=lower)
+        if mechanism != self.last:
+            self.last = mechanism
+        return self.last
 
     def composed_profile(self, instance: Instance) -> ComposedProfile | None:
         """Return the curve of the phases that compose, or None. It is kept while only sampled phases change."""
@@ -147,20 +153,29 @@ class Session:
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
         tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
-        claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target)
+        claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target, acceptance.stated)
         if acceptance.fixed is not None:
             if budget is not None and len(tested) * acceptance.fixed.samples > budget:
                 return ()
             tests = run_fixed_sample_tests(self.sampler, claim, acceptance.fixed, tested)
         else:
-            tests = run_betting_tests(
-                self.sampler, claim, self.estimate(mechanism, epsilon, directions=directions), budget
-            )
+            estimates = self._estimates_for(claim, directions, coarse=budget is None)
+            tests = run_betting_tests(self.sampler, claim, estimates, budget)
         if tests:
             outcome = "accepted" if all(test.accepted for test in tests) else "rejected"
             side = "" if directions is None else f" ({', '.join(directions)})"
             self.known.append(f"({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g} was {outcome}{side}")
         return tests
+
+    def _estimates_for(
+        self, claim: Claim, directions: tuple[Direction, ...] | None, *, coarse: bool
+    ) -> dict[Direction, Estimate]:
+        """Return estimates for the tests of a claim; coarse ones, if they may be and are far from the claim."""
+        if coarse:
+            found = self.estimate(claim.mechanism, claim.epsilon, shards=SCOUT, directions=directions)
+            if all(abs(claim.delta - one.value) > CLEAR * one.standard_error for one in found.values()):
+                return found
+        return self.estimate(claim.mechanism, claim.epsilon, directions=directions)
 
 
 def open_session(plan: CompiledDocument, options: RunOptions) -> Session:

@@ -79,6 +79,10 @@ class Sampler:
         #: The power of the likelihood ratio that was chosen for an earlier claim, and its chain's price; it is reused
         #: for similar claims.
         self.replicas: tuple[Replicas, tuple[int, float]] | None = None
+        #: What is proven about powers, of the last mechanism and ε that was asked about.
+        self.powers: tuple[object, dict[Replicas, SampleLimits | None]] = (None, {})
+        #: The nanoseconds by which the chains were limited among which it was chosen.
+        self.looked = 0.0
 
     def fresh(self) -> int:
         """Return a candidate number that no stream has used."""
@@ -112,14 +116,14 @@ class Sampler:
         *,
         upper: bool = True,
     ) -> SampleLimits:
-        """Return what is proven about samples from a proposal; what lies below a floor only for an upper bound on δ."""
+        """Return what is proven about samples from a proposal; what they lack of δ only for an upper bound on it."""
         curve, left_out, clipped = mechanism.curve(direction), 0.0, 0.0
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         elif proposal.replicas is None:
             found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)
         else:
-            found, left_out = self._of_a_power(mechanism, direction, proposal, epsilon)
+            found, left_out = self._of_a_power(mechanism, direction, proposal, epsilon, upper=upper)
         if upper and proposal.floor is not None:
             clipped = self.below_floor(mechanism, epsilon, proposal.floor)
         weight_bound, generator, rounding = found
@@ -137,9 +141,9 @@ class Sampler:
         )
 
     def _of_a_power(
-        self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+        self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float, *, upper: bool
     ) -> tuple[tuple[float, float, float], float]:
-        """Return the core's bounds on samples of a power, and on what they leave out."""
+        """Return the core's bounds on samples of a power, and, for an upper bound on δ, on what they leave out."""
         replicas, curve = proposal.replicas, mechanism.curve(direction)
         assert replicas is not None
         with self._limited():
@@ -154,7 +158,7 @@ class Sampler:
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
-            if not replicas.most_busy or (direction != "remove" and proposal.floor is None):
+            if not upper or not replicas.most_busy or (direction != "remove" and proposal.floor is None):
                 return found, 0.0
             left_out = mechanism.core.left_out(
                 replicas.order,
@@ -190,22 +194,23 @@ class Sampler:
         """Return the part of δ(ε) beyond the mean of samples, at most, whatever is drawn."""
         return mechanism.tail_mass(direction) + self.beyond(mechanism, direction, epsilon)
 
-    def waves(
+    def waves(  # noqa: PLR0913, PLR0917 - the samples to draw, and what is computed from them
         self,
         mechanism: SampledMechanism,
         direction: Direction,
         proposal: Proposal,
         tables: Sequence[BetTable],
         stream: Stream,
+        edges: tuple[float, float] | None = None,
     ) -> Generator[Wave, None, None]:
         """Yield the sums of the stream's shards for each table, wave by wave. Few more waves are drawn than are used.
 
-        Raises `LimitError`.
+        With the `edges` of bins, each wave has a histogram of its losses too. Raises `LimitError`.
         """
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)
         # Most tests end within a few shards.
         first = FIRST_WAVES if stream.purpose == "verification" else None
-        job = Job(mechanism.recipe, curve, direction, proposal, tuple(tables), key, None, first)
+        job = Job(mechanism.recipe, curve, direction, proposal, tuple(tables), key, edges, first)
         return self._waves(job, stream.count)
 
     def losses(
@@ -220,8 +225,7 @@ class Sampler:
 
         Raises `LimitError`.
         """
-        curve, key = mechanism.curves.get(direction), self._key(stream, direction)
-        return self._waves(Job(mechanism.recipe, curve, direction, proposal, (), key, edges), stream.count)
+        return self.waves(mechanism, direction, proposal, (), stream, edges)
 
     def _waves(self, job: Job, count: int) -> Generator[Wave, None, None]:
         with self._limited(), closing(self._runner.waves(job, count, self._remaining)) as waves:

@@ -16,13 +16,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.sampling.added_mean import MeanClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import MEAN_FRACTION, Betting, Claim, choose_betting
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal, edges_around
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler, Stream
+from pyaccount.execute.sampling.wealth import (
+    LOWER_DISTANCES,
+    LOWER_SHARES,
+    LowerBets,
+    Wealth,
+    lower_bets,
+    places_below,
+    share_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
 
@@ -30,14 +40,10 @@ if TYPE_CHECKING:
 PATIENCE = 5.0
 #: How far, relatively, estimates must be below the claim at an optional value.
 COMFORTABLE = 0.03
-#: The error of summing logarithms of wealth, at most: at the start, and for each sample (a unit of rounding each).
-LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
 #: The least number of shards of a test, so that a poor forecast does not end it early.
 LEAST_SHARDS = 64
-#: Shares of the claim at which a lower bound on δ is tried, from the easiest on.
-LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
-#: The same if the claim may lie far above δ.
-FAR_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, *LOWER_SHARES)
+#: The tests of one direction that a search usually takes: bets for lower ends are made for the last of so many.
+TYPICAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,9 @@ class Test:
     accepted: bool
     #: The test of the second moment, with the same target, if the test needs one.
     second_moment: SquareTest | None = None
+    #: Bets on the same samples for lower ends of the claim, if it is accepted; and a histogram of the losses.
+    below: LowerBets | None = None
+    losses: _core.LossHistogram | None = None
 
     @property
     def weight_bound(self) -> float:
@@ -101,31 +110,6 @@ class Test:
             return 0.0
         square = self.mean * self.mean
         return square / (square + self.samples * self.standard_error**2)
-
-
-class Wealth:
-    """The wealth of several bets against one claim, each with an equal share at first; checked after each shard."""
-
-    def __init__(self, bets: int) -> None:
-        self.logs = [0.0] * bets
-        self.highest = -math.inf
-        self._slack = LOG_SLACK
-
-    def add(self, growth: Sequence[float]) -> None:
-        """Add one shard."""
-        self.logs = [log + more for log, more in zip(self.logs, growth, strict=True)]
-        self._slack += SHARD * SAMPLE_SLACK
-        self.highest = max(self.highest, self.now)
-
-    @property
-    def now(self) -> float:
-        """ln of the current wealth."""
-        top = max(self.logs)
-        return top + math.log(math.fsum(math.exp(log - top) for log in self.logs) / len(self.logs))
-
-    def reached(self, log_target: float) -> bool:
-        """Return whether the wealth ever reached e^`log_target`."""
-        return self.highest >= log_target + self._slack
 
 
 def run_betting_tests(
@@ -208,7 +192,32 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         return _without_samples(claim, direction, proposal, limits, accepted=False)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
-    return _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate))
+    below = _bets_below(sampler, claim, direction, betting)
+    edges = edges_around(claim.epsilon) if _may_be_counted(claim, direction, proposal) else None
+    return _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate, below, edges))
+
+
+def _bets_below(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> LowerBets | None:
+    """Return bets for lower ends on the samples of a test; None if these are of a pair that need not be attained."""
+    mechanism, delta = claim.mechanism, claim.stated
+    if delta is None or not betting.squares or mechanism.lower is not None:
+        return None
+    places = places_below(claim.epsilon, LOWER_DISTANCES)
+    limits = [sampler.limits(mechanism, direction, betting.proposal, one, upper=False) for one in places]
+    lost = [one.generator + one.below for one in limits]
+    # Each of several tests may be the one whose lower ends are stated, so that each gets a share of the probability.
+    log_target = claim.log_target - math.log(share_of(TYPICAL) / len(mechanism.directions))
+    expected = (max(betting.expected_samples, SHARD), log_target)
+    return lower_bets(places, betting.squares, lost, delta, shares=LOWER_SHARES, expected=expected)
+
+
+def _may_be_counted(claim: Claim, direction: Direction, proposal: Proposal) -> bool:
+    """Return whether a histogram of a test's losses says more than one of plain samples, and is one of δ.
+
+    Samples with a floor lack a part of δ, for which there is a bound only at the ε of the test.
+    """
+    single = not proposal.components and proposal.floor is None
+    return claim.stated is not None and single and proposal != plain_proposal(claim.mechanism, direction)
 
 
 class _Planned(NamedTuple):
@@ -219,23 +228,33 @@ class _Planned(NamedTuple):
     limits: SampleLimits
     table: BetTable
     candidate: int
+    #: Further bets on the samples, and the bins of a histogram.
+    below: LowerBets | None = None
+    edges: tuple[float, float] | None = None
 
 
 def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
     """Run a test until the wealth reaches its target or the patience ends, and return it."""
-    direction, betting, limits, table, candidate = planned
+    direction, betting, limits, table, candidate, below, edges = planned
+    tables = [table] if below is None else [table, *below.tables]
+    losses: _core.LossHistogram | None = None
     wealth = Wealth(len(table.bets))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
     shards, value, square = 0, 0.0, 0.0
     stream = Stream("verification", most, candidate)
-    with closing(sampler.waves(claim.mechanism, direction, betting.proposal, [table], stream)) as waves:
+    with closing(sampler.waves(claim.mechanism, direction, betting.proposal, tables, stream, edges)) as waves:
         for wave in waves:
-            for (shard,) in wave.sums:
+            if wave.histogram is not None:
+                losses = wave.histogram if losses is None else losses.merged(wave.histogram)
+            for shard, *further in wave.sums:
+                # What was drawn beyond the end of the test serves the lower ends.
+                if below is not None:
+                    below.add(further)
+                if wealth.reached(claim.log_target):
+                    continue
                 shards += 1
                 value, square = value + shard.value, square + shard.square
                 wealth.add(shard.log_wealth)
-                if wealth.reached(claim.log_target):
-                    break
             sampler.progress(max(wealth.now, 0.0) / claim.log_target)
             if wealth.reached(claim.log_target):
                 break
@@ -255,6 +274,8 @@ def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
         mean=mean,
         standard_error=_error(mean, square, samples),
         accepted=wealth.reached(claim.log_target),
+        below=below,
+        losses=losses,
     )
 
 
@@ -416,16 +437,3 @@ def run_fixed_sample_tests(
         if not accepted:
             break
     return tuple(tests)
-
-
-def lower_bets(
-    estimate: float, square: float, target: float, shares: Sequence[float] = LOWER_SHARES
-) -> tuple[Bet, ...]:
-    """Return bets against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
-    bets = []
-    for share in shares:
-        threshold = share * target
-        if threshold < estimate:
-            fraction = min(0.5 / threshold, (estimate - threshold) / max(square, 1e-300))
-            bets.append(Bet(threshold, -fraction))
-    return tuple(bets)
