@@ -111,6 +111,8 @@ class RecursionTheorem(RunCase, Around):
     node: TrainingNode
     #: Whether such rounds are all of the document, so that the end from below is attained.
     alone: bool
+    #: The largest number of rounds of the document that are analysed.
+    most: int
 
     def segments(self) -> tuple[Segment, ...]:
         """Return the rounds in their order, over all runs of the phase."""
@@ -175,8 +177,9 @@ def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[T
     if not 0 < number_of_segments <= MOST_SEGMENTS or not 1 < sum(known) <= MOST_ROUNDS:
         return theorems
     alone = len(known) == len(lengths)
+    most = MOST_SOLVED if "solve" in lengths else MOST_ROUNDS
     wrapped = [
-        one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone)
+        one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone, most)
         for one, length in zip(theorems, lengths, strict=True)
     ]
     return tuple(one.inner if isinstance(one, RecursionTheorem) and not (alone or one.once) else one for one in wrapped)
@@ -219,7 +222,7 @@ def recursion_bounds(
     ours = [one for one in theorems if isinstance(one, RecursionTheorem)]
     in_order = tuple(segment for one in ours for segment in one.segments())
     total = sum(one.rounds for one in in_order)
-    if not ours or privacy.delta == 0.0 or any(map(_refused, in_order)) or total > MOST_ROUNDS:
+    if not ours or privacy.delta == 0.0 or any(map(_refused, in_order)) or total > ours[0].most:
         return None
     delta = None if privacy.delta == "solve" else number(privacy.delta)
     epsilon = number(privacy.epsilon) if delta is None else None
