@@ -127,7 +127,7 @@ class Instance:
     @property
     def recursive(self) -> bool:
         """Whether a recursion over rounds bounds some phases from above."""
-        return any(isinstance(one, RecursionTheorem) and one.once for one in self.theorems)
+        return any(isinstance(one, RecursionTheorem) and one.once and one.used() for one in self.theorems)
 
     def composed(self) -> DirectedBounds:
         """Return the rounds to compose, none of which are analysed by a recursion (`pyaccount.plan.recursion`)."""
@@ -267,12 +267,12 @@ class CompiledDocument:
     @property
     def recursive(self) -> bool:
         """Whether a recursion over rounds bounds some phases from above."""
-        return any(isinstance(one, RecursionTheorem) and one.once for one in self.theorems)
+        return any(isinstance(one, RecursionTheorem) and one.once and one.used() for one in self.theorems)
 
     @property
     def attacked(self) -> bool:
         """Whether an attack over all rounds bounds the document from below."""
-        return any(isinstance(one, RecursionTheorem) for one in self.theorems)
+        return any(isinstance(one, RecursionTheorem) and one.used() for one in self.theorems)
 
     def without_recursion(self) -> CompiledDocument:
         """Return the plan by the composed bounds alone."""

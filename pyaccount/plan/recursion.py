@@ -111,7 +111,7 @@ class RecursionTheorem(RunCase, Around):
     node: TrainingNode
     #: Whether such rounds are all of the document, so that the end from below is attained.
     alone: bool
-    #: The largest number of rounds of the document that are analysed.
+    #: The largest number of rounds that are analysed.
     most: int
 
     def segments(self) -> tuple[Segment, ...]:
@@ -128,9 +128,18 @@ class RecursionTheorem(RunCase, Around):
         group, noise = number(self.asked.privacy.group_size), number(run.noise.multiplier)
         return Segment(sampler, group, dataset, int(batch), subset, noise, count)
 
+    def used(self) -> bool:
+        """Return whether these rounds are analysed; while a blank is open, whether they may be."""
+        blank = self.asked.blank
+        if blank is not None and blank[-1] not in ("epsilon", "delta"):
+            return True
+        return rounds(self.node) <= self.most and not any(map(_refused, self.segments()))
+
     def words(self) -> Reduction:
         """Return the theorem in words. What is assumed is what the composed bound assumes."""
         inner, training = self.inner.words(), self.node.training
+        if not self.used():
+            return inner
         sigma, zeroed = value_or_symbol(self.node.noise.multiplier, "σ"), self.asked.privacy.adjacency == "zero-out"
         replacement, points = ("0", "u, x") if zeroed else ("x′", "u, x, x′")
         attack = ATTACKS[self.asked.privacy.adjacency]
@@ -178,6 +187,8 @@ def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[T
         return theorems
     alone = len(known) == len(lengths)
     most = MOST_SOLVED if "solve" in lengths else MOST_ROUNDS
+    if "solve" in lengths and len(lengths) > 1:
+        return theorems
     wrapped = [
         one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone, most)
         for one, length in zip(theorems, lengths, strict=True)
@@ -220,10 +231,9 @@ def recursion_bounds(
     the document, the best of the attack and of two concrete data sets.
     """
     ours = [one for one in theorems if isinstance(one, RecursionTheorem)]
-    in_order = tuple(segment for one in ours for segment in one.segments())
-    total = sum(one.rounds for one in in_order)
-    if not ours or privacy.delta == 0.0 or any(map(_refused, in_order)) or total > ours[0].most:
+    if not ours or privacy.delta == 0.0 or not all(one.used() for one in ours):
         return None
+    in_order = tuple(segment for one in ours for segment in one.segments())
     delta = None if privacy.delta == "solve" else number(privacy.delta)
     epsilon = number(privacy.epsilon) if delta is None else None
     zeroed = privacy.adjacency == "zero-out"
