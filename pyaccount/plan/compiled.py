@@ -349,7 +349,7 @@ class CompiledDocument:
             return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and bets against the claim"
         if self.closed_form:
             return "closed form (one Gaussian mechanism)"
-        if all(isinstance(one, RecursionTheorem) for one in self.theorems):
+        if all(isinstance(one, RecursionTheorem) and one.once and one.used() for one in self.theorems):
             return "a recursion over the rounds, on a lattice of likelihood ratios, from above and from below"
         return "privacy loss distributions: connect-the-dots upper and lower bounds, tilted FFT, both directions"
 

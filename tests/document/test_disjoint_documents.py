@@ -113,7 +113,9 @@ def test_a_part_is_what_a_phase_is(part: dict[str, Any], privacy: dict[str, Any]
     alone = pyaccount.certify({**HEAD, "privacy": target, "phases": phases})
     light = TRAINING | {"noise": {"multiplier": 1e6}, "name": "light"}
     both = pyaccount.certify({**HEAD, "privacy": target, "phases": [parts(part, light)]})
-    assert both.epsilon == pytest.approx(alone.epsilon, rel=1e-3)
+    # Parts have no recursion over the rounds of fixed-size batches.
+    composed = alone.data.composed_bound
+    assert both.epsilon == pytest.approx(alone.epsilon if composed is None else composed.epsilon, rel=1e-3)
     assert next(one.name for one in both.data.records or ()) in ("part 1", f"{target.get('group_size')} in part 1")
 
 

@@ -480,7 +480,7 @@ def test_a_time_limit_stops_without_a_certificate(
 ) -> None:
     source, target = tmp_path / "doc.yaml", tmp_path / "cert.json"
     body = document(
-        privacy={"adjacency": "replace-one", "epsilon": 1, "delta": 1e-6}, accounting={"time_limit": 0.3, "seed": 1}
+        privacy={"adjacency": "replace-one", "epsilon": 1, "delta": 1e-6}, accounting={"time_limit": 0.05, "seed": 1}
     )
     source.write_text(json.dumps(body))
     assert cli.run(["certify", str(source), "-o", str(target)]) == cli.STOPPED

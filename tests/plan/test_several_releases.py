@@ -166,7 +166,11 @@ BODIES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", BODIES)
 def test_every_composed_sampler_is_that_of_the_effective_multiplier(name: str) -> None:
     raw = document({**BODIES[name], "accounting": {"tolerance": 1e-5}})
-    found, one = pyaccount.certify(raw).data, pyaccount.certify(alone(raw)).data
+    composed = alone(raw)
+    if name == "fixed-size":
+        # A recursion over the rounds is for one release of each batch.
+        composed["accounting"]["method"] = "pld"
+    found, one = pyaccount.certify(raw).data, pyaccount.certify(composed).data
     assert found.guarantee.epsilon == pytest.approx(one.guarantee.epsilon, rel=1e-6)
     assert found.guarantee.epsilon_lower == pytest.approx(one.guarantee.epsilon_lower, rel=1e-6)
     assert found.unamplified.epsilon == pytest.approx(one.unamplified.epsilon, rel=1e-6)
