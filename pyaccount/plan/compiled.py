@@ -12,7 +12,7 @@ from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
 from pyaccount.plan.protection import Protection, RunCase
-from pyaccount.plan.recursion import RecursionTheorem, recursion_bounds
+from pyaccount.plan.recursion import RecursionTheorem, in_effect, recursion_bounds
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
@@ -105,8 +105,8 @@ class Instance:
 
     @property
     def reductions(self) -> tuple[Reduction, ...]:
-        """Return the theorems in words, with this value of the blank."""
-        return worded(self.theorems)
+        """Return the theorems in words, with this value of the blank, and with a recursion only where it bounds these numbers."""
+        return worded(in_effect(self.document.privacy, self.theorems))
 
     def parts(self) -> list[DirectedBounds | None]:
         """Return the rounds of each phase; None for a sampled one. Raises `DocumentError` for numbers without bound."""
@@ -127,7 +127,8 @@ class Instance:
     @property
     def recursive(self) -> bool:
         """Whether a recursion over rounds bounds some phases from above."""
-        return any(isinstance(one, RecursionTheorem) and one.once and one.used() for one in self.theorems)
+        found = in_effect(self.document.privacy, self.theorems)
+        return any(isinstance(one, RecursionTheorem) and one.once for one in found)
 
     def composed(self) -> DirectedBounds:
         """Return the rounds to compose, none of which are analysed by a recursion (`pyaccount.plan.recursion`)."""

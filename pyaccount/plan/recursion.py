@@ -74,8 +74,8 @@ ATTACKS = {
         "its replacement and all other records −1; otherwise the record and all others −1, and the replacement 1."
     ),
     "zero-out": (
-        "two data sets whose gradients adapt over all rounds: in each round either the record contributes 1 and all others −1, "
-        "or all contribute 1; the number of the round and the loss so far decide which of the two."
+        "two data sets whose gradients adapt over all rounds: in each round (of more than 800, in each of 800 blocks) either the "
+        "record contributes 1 and all others −1, or all contribute 1; the number of the round and the loss so far decide."
     ),
 }
 #: The sources of error of a recursion, as the core gives them. What the lattice and the cover of all triangles of gradients add
@@ -222,18 +222,18 @@ def _found(directions: tuple[FixedSizeRunProfile, ...]) -> bool:
     return True
 
 
-def recursion_bounds(
-    privacy: Privacy, theorems: tuple[Theorem, ...], composed: DirectedBounds, *, merge_gaussians: bool
-) -> DirectedBounds | None:
-    """Return the rounds of a document whose fixed-size batches are analysed by the recursion; None if none are.
+class _Computed(NamedTuple):
+    """The runs that are bounded from above, of both directions for each kind of rounds, and the attack; None for no attack."""
 
-    `composed` are the rounds without the recursion. From above the least of both counts. From below, if such rounds are all of
-    the document, the best of the attack and of two concrete data sets.
-    """
+    runs: tuple[tuple[FixedSizeRunProfile, FixedSizeRunProfile], ...]
+    attacks: tuple[FixedSizeRunProfile, FixedSizeRunProfile] | None
+
+
+def _computed(privacy: Privacy, theorems: tuple[Theorem, ...]) -> _Computed | None:
+    """Return what the recursion gives for these numbers; None if it gives nothing."""
     ours = [one for one in theorems if isinstance(one, RecursionTheorem)]
     if not ours or privacy.delta == 0.0 or not all(one.used() for one in ours):
         return None
-    in_order = tuple(segment for one in ours for segment in one.segments())
     delta = None if privacy.delta == "solve" else number(privacy.delta)
     epsilon = number(privacy.epsilon) if delta is None else None
     zeroed = privacy.adjacency == "zero-out"
@@ -242,27 +242,56 @@ def recursion_bounds(
         remove = FixedSizeRunProfile(phases, delta, epsilon, below, zeroed)
         return remove, replace(remove, add=zeroed)
 
-    sharper = composed
-    if any(one.once for one in ours):
-        lengths: dict[Segment, int] = {}
-        for segment in (segment for one in ours if one.once for segment in one.segments()):
-            kind = segment._replace(rounds=0)
-            lengths[kind] = lengths.get(kind, 0) + segment.rounds
-        runs = [both((kind._replace(rounds=count),), below=False) for kind, count in lengths.items()]
-        if all(map(_found, runs)):
-            parts = [one.bounds() for one in theorems if not (isinstance(one, RecursionTheorem) and one.once)]
-            sharper = combine([*parts, *(tight(*run, 1) for run in runs)], merge_gaussians=merge_gaussians)
-    exact = all(one.once for one in ours)
-    attacks = both(in_order, below=True) if ours[0].alone else None
+    lengths: dict[Segment, int] = {}
+    for segment in (segment for one in ours if one.once for segment in one.segments()):
+        kind = segment._replace(rounds=0)
+        lengths[kind] = lengths.get(kind, 0) + segment.rounds
+    runs = tuple(both((kind._replace(rounds=count),), below=False) for kind, count in lengths.items())
+    if not all(map(_found, runs)):
+        return None
+    attacks = both(tuple(segment for one in ours for segment in one.segments()), below=True) if ours[0].alone else None
     if attacks is not None and not _found(attacks):
         attacks = None
+    return _Computed(runs, attacks) if runs or attacks else None
+
+
+def in_effect(privacy: Privacy, theorems: tuple[Theorem, ...]) -> tuple[Theorem, ...]:
+    """Return the theorems that bound these numbers: without the recursion where it gave nothing, or no attack."""
+    computed = _computed(privacy, theorems)
+
+    def of(one: Theorem) -> Theorem:
+        if not isinstance(one, RecursionTheorem):
+            return one
+        if computed is None or not (one.once or computed.attacks):
+            return one.inner
+        return replace(one, alone=computed.attacks is not None)
+
+    return tuple(map(of, theorems))
+
+
+def recursion_bounds(
+    privacy: Privacy, theorems: tuple[Theorem, ...], composed: DirectedBounds, *, merge_gaussians: bool
+) -> DirectedBounds | None:
+    """Return the rounds of a document whose fixed-size batches are analysed by the recursion; None if none are.
+
+    `composed` are the rounds without the recursion. From above the least of both counts. From below, if such rounds are all of
+    the document, the best of the attack and of two concrete data sets.
+    """
+    computed = _computed(privacy, theorems)
+    if computed is None:
+        return None
+    sharper = composed
+    if computed.runs:
+        parts = [one.bounds() for one in theorems if not (isinstance(one, RecursionTheorem) and one.once)]
+        sharper = combine([*parts, *(tight(*run, 1) for run in computed.runs)], merge_gaussians=merge_gaussians)
+    exact = all(one.once for one in theorems if isinstance(one, RecursionTheorem))
     bounds: DirectedBounds = {}
-    for side in DIRECTIONS:
+    for place, side in enumerate(DIRECTIONS):
         above, below, inner = composed[side].upper, composed[side].lower, composed[side].inner
-        if sharper is not composed:
+        if computed.runs:
             above, inner = either_of([sharper[side].upper, above]), None
-        if attacks is not None:
-            below = best_of([(Rounds(attacks[DIRECTIONS.index(side)], 1),), below])
+        if computed.attacks is not None:
+            below = best_of([(Rounds(computed.attacks[place], 1),), below])
             inner = below if exact else inner
         bounds[side] = Bounds(above, below, inner)
     return bounds

@@ -277,3 +277,29 @@ def test_an_attack_with_several_draws_is_played_on_real_batches(sampler: str) ->
     assert estimate - width <= point.delta
     assert point.delta_lower <= 1.1 * estimate + width
     assert point.delta_lower >= 0.8 * estimate - width
+
+
+def test_a_phase_without_the_recursion_leaves_all_with_the_composed_bound_and_its_words() -> None:
+    """With hardly any noise in one phase no certificate speaks of a recursion, or states its own bound as a contrast."""
+    one = "sampler=fixed-size dataset_size=50 expected_batch_size=5"
+    phases = [sectioned(one, iterations=5, multiplier=1.0), sectioned(one, iterations=2, multiplier=0.2)]
+    found = pyaccount.certify(doc(adjacency="replace-one", phases=phases)).data
+    assert found.composed_bound is None
+    for reduction in found.reductions:
+        assert "adaptive" not in reduction.theorem
+        assert "adapt" not in (reduction.lower_end or "")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "dataset", "batch"), [("with-replacement", 60_000, 256), ("must-ow", 60_000, 256)], ids=str
+)
+def test_the_attack_is_found_for_many_draws(sampler: str, dataset: int, batch: int) -> None:
+    """Tails of a law of many draws, where the likelihood ratio falls again, do not mislead it."""
+    fields: dict[str, Any] = {"sampler": sampler}
+    if sampler == "must-ow":
+        fields["sampler"] = {"kind": sampler, "subset_size": 5000}
+    found = pyaccount.certify(
+        doc(**fields, dataset_size=dataset, expected_batch_size=batch, iterations=100, multiplier=1.0)
+    ).data
+    assert "adapt" in (found.reductions[0].lower_end or "")
+    assert found.guarantee.epsilon_lower >= 0.7 * found.guarantee.epsilon

@@ -80,7 +80,7 @@ fn mesh(places: &Places, positions: &[i64], ahead: &[f64], behind: &[f64]) -> Me
     let reflected = inside.iter().zip(&behind[1..]).rev().map(|(&k, &value)| {
         let at = epsilon(k, places.spacing);
         let delta = -(-at).exp_m1() + (-at).exp() * value;
-        node(-k, (delta * (1.0 + 4.0 * UNIT_ROUNDOFF)).min(1.0))
+        node(-k, (delta * (1.0 + 8.0 * UNIT_ROUNDOFF)).min(1.0))
     });
     // At κ = 1 both are bounds on one number.
     let middle = node(0, ahead[0].max(behind[0]));

@@ -62,9 +62,9 @@ impl Level {
     pub fn new(gram: Gram, q: f64, noise_multiplier: f64) -> Self {
         let rounding = 1.0 + 8.0 * UNIT_ROUNDOFF;
         let shift = gram.other.sqrt() / noise_multiplier * rounding;
-        // A negative number is rounded up too.
+        // A negative number is rounded up too, by more than the length that it is multiplied with.
         let along = gram.product / gram.other.sqrt() / noise_multiplier;
-        let along = along * if along < 0.0 { 2.0 - rounding } else { rounding };
+        let along = along * if along < 0.0 { 3.0 - 2.0 * rounding } else { rounding };
         let square = gram.stay / (noise_multiplier * noise_multiplier) * rounding - along * along;
         // Rounding of the difference is added to v²: a larger |a|² is safe.
         let across = (square + 8.0 * UNIT_ROUNDOFF * along * along).max(0.0).sqrt() * rounding;

@@ -80,6 +80,17 @@ impl Opposed {
         Self { reverse: !self.reverse, ..self.clone() }
     }
 
+    /// Returns a bracket of the first place right of the bottom where the loss exceeds ε ≥ 0. With many draws the loss falls again far
+    /// to the right, where hardly any mass is.
+    fn around(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64) {
+        let (mut low, mut step) = (bracket.0.max(self.bottom), 0.25);
+        while self.pair.loss(low + step).0 < epsilon && step < 1e6 {
+            low += step;
+            step *= 1.5;
+        }
+        (low, bracket.1.min(low + step).max(low))
+    }
+
     /// Returns H_α(Q‖P) for α = e^ε ≥ 1. For any interval it is the difference of the two masses at least.
     fn interval(&self, epsilon: f64) -> ProfilePoint {
         let excess = |y: f64| self.pair.loss(y).0 + epsilon;
@@ -136,7 +147,7 @@ impl Profile for Opposed {
             if reverse {
                 self.interval(epsilon)
             } else {
-                self.pair.at_within(epsilon, bracket)
+                self.pair.at_within(epsilon, self.around(epsilon, bracket))
             }
         };
         if epsilon >= 0.0 {
