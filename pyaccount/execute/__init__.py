@@ -12,6 +12,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.errors import LimitError
 from pyaccount.execute.certified import CertifiedNumbers
 from pyaccount.execute.composed import execute
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at
@@ -35,7 +36,12 @@ def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, 
             return plan, execute(plan, options)
         from pyaccount.execute.sampling import execute_sampled  # that room imports this one's engine
 
-        return plan, execute_sampled(plan, options)
+        try:
+            return plan, execute_sampled(plan, options)
+        except LimitError as error:
+            # Wherever the time ended: a seed that was drawn is known nowhere else.
+            error.seed = options.seed
+            raise
 
 
 def settle(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:

@@ -71,6 +71,9 @@ CONTRAST_TOLERANCE = 1e-6
 #: A profile with its curve may take this many times the work of its guarantee, and in any case this many cells, which take
 #: one or two seconds: a guarantee that took no composition has a profile too, and usual profiles are as narrow as asked for.
 PROFILE_WORK, LEAST_PROFILE_WORK = 10, 1 << 26
+#: A recursion is left out where the interval of the composed bounds is relatively no wider than this, or than a tolerance that is
+#: stated: it takes up to a hundred times as long.
+NARROW = 1e-3
 
 
 #: The line of the error budget for laws that are enclosed between two others.
@@ -181,11 +184,6 @@ def execute(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:
         return _with_profile(found, engine, report)
 
 
-#: A recursion is left out where the composed bounds have an interval that is relatively no wider: it takes up to a hundred times
-#: as long.
-NARROW = 1e-3
-
-
 def _without_needless_recursion(plan: CompiledDocument, engine: Engine, report: Report) -> CompiledDocument:
     """Return the plan by the composed bounds alone, if their interval is narrow."""
     if not plan.attacked:
@@ -198,9 +196,10 @@ def _without_needless_recursion(plan: CompiledDocument, engine: Engine, report: 
         except DocumentError:
             return plan
     delta = None if privacy.delta == "solve" else number(privacy.delta)
-    question = Question(number(privacy.epsilon) if delta is None else None, delta, 0.1 * NARROW)
+    narrow_enough = min(NARROW, plan.document.accounting.tolerance or NARROW)
+    question = Question(number(privacy.epsilon) if delta is None else None, delta, 0.1 * narrow_enough)
     answer = engine.ask(composed.at(value).bounds(), question)
-    return composed if answer.upper - answer.lower <= NARROW * answer.upper < math.inf else plan
+    return composed if answer.upper - answer.lower <= narrow_enough * answer.upper < math.inf else plan
 
 
 class _Guarantee(NamedTuple):
@@ -495,8 +494,9 @@ def _evidence(
     # For groups, the tolerance applies to the whole interval, not only to what their compositions add.
     within = anchor.within_tolerance if alike is None else narrow(anchor, plan.tolerance)
     within = within and (risk is None or risk.within_tolerance)
+    used = plan if not plan.recursive or instance.recursive else plan.without_recursion()
     return EvidenceRecord(
-        engine=plan.engine,
+        engine=used.engine,
         tolerance=plan.tolerance,
         within_tolerance=within,
         compositions=compositions,

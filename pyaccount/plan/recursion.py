@@ -74,8 +74,8 @@ ATTACKS = {
         "its replacement and all other records −1; otherwise the record and all others −1, and the replacement 1."
     ),
     "zero-out": (
-        "two data sets whose gradients adapt over all rounds: in each round (of more than 800, in each of 800 blocks) either the "
-        "record contributes 1 and all others −1, or all contribute 1; the number of the round and the loss so far decide."
+        "two data sets whose gradients adapt over all rounds: in each round, or block of rounds of a long run, either the record "
+        "contributes 1 and all others −1, or all contribute 1; the number of the round and the loss so far decide."
     ),
 }
 #: The sources of error of a recursion, as the core gives them. What the lattice and the cover of all triangles of gradients add
@@ -208,7 +208,7 @@ def _refused(segment: Segment) -> bool:
     """Return whether rounds are not analysed: hardly any noise, records that are often drawn, or no round without them."""
     if segment.noise < LEAST_NOISE or segment.batch * segment.group > MOST_DRAWN * segment.dataset:
         return True
-    counts, logs, _ = _core.copies(*segment[:2], *segment[2:5])
+    counts, logs, _ = _core.copies(*segment[:5])
     return len(counts) < 2 or counts[0] != 0 or logs[0] < LEAST_LOG_UNDRAWN
 
 

@@ -490,8 +490,7 @@ def test_a_time_limit_stops_without_a_certificate(
     message = capsys.readouterr().err
     assert "time limit" in message
     assert "samples" in message
-    # What was known: a test with its seed, or only a pilot.
-    assert "seed 1" in message or "pilot" in message
+    assert "seed 1" in message
 
 
 def test_plans_estimate_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

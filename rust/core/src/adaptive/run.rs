@@ -27,7 +27,6 @@ impl Phase {
     /// # Errors
     /// [`Error::Domain`] unless there may be a draw and may be none, σ is between 10⁻³ and 10⁶, and there is a round; as
     /// [`Weights::whole`].
-    #[allow(clippy::cast_precision_loss)] // for messages
     pub fn new(weights: Weights, noise_multiplier: f64, count: u64) -> Result<Self> {
         weights.whole()?;
         let undrawn = if weights.count.first() == Some(&0) { weights.log_probability[0].exp() } else { 0.0 };
