@@ -52,26 +52,40 @@ class OnExecutor:
         """
         # Dask answers equal calls once, and cancelling one would cancel all: so each series of calls has its own name.
         text, series, left = pickle.dumps(job), secrets.token_hex(8), pieces(job, count)
-        under_way: deque[Future[Wave]] = deque()
+        under_way: deque[tuple[tuple[int, int], Future[Wave]]] = deque()
+
+        def submitted(piece: tuple[int, int], name: str) -> tuple[tuple[int, int], Future[Wave]]:
+            with _failing():
+                return piece, self.executor.submit(_wave, identity(), text, *piece, remaining(), name)
+
+        def waited() -> BaseException | None:
+            while not wait([under_way[0][1]], SLICE).done:
+                _core.Cancellation.check()
+                remaining()
+            return under_way[0][1].exception()
+
         taken = 0
         try:
             while True:
                 # Many jobs end with their first waves, so the number of waves drawn ahead grows with the number used.
                 while len(under_way) < min(MOST_AHEAD, taken + 2) and (piece := next(left, None)) is not None:
-                    with _failing():
-                        under_way.append(self.executor.submit(_wave, identity(), text, *piece, remaining(), series))
+                    under_way.append(submitted(piece, series))
                 if not under_way:
                     return
-                while not wait([under_way[0]], SLICE).done:
-                    _core.Cancellation.check()
-                    remaining()
                 with _failing():
-                    wave = under_way[0].result()
+                    error = waited()
+                if error is not None and not isinstance(error, PyaccountError | MemoryError):
+                    # A worker that is lost as its wave ends may take the result along: the wave is drawn once more.
+                    under_way[0] = submitted(under_way[0][0], f"{series} once more")
+                    with _failing():
+                        waited()
+                with _failing():
+                    wave = under_way[0][1].result()
                 under_way.popleft()
                 yield wave
                 taken += 1
         finally:
-            for future in under_way:
+            for _, future in under_way:
                 future.cancel()
 
     def balanced(self, job: MixtureSampledJob, count: int, remaining: Remaining) -> MixtureSampled:

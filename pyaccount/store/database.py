@@ -221,7 +221,11 @@ class Store:
             # `isolation_level=None`: only `_transaction` begins transactions. Any thread that forks closes the
             # connection.
             connection = sqlite3.connect(self._file, timeout=SPELL, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA synchronous = FULL")
+            try:
+                connection.execute("PRAGMA synchronous = FULL")
+            except BaseException:
+                connection.close()
+                raise
             self._connection = connection
             _OPEN.stores.add(self)
         return self._connection
@@ -250,8 +254,8 @@ class Store:
         began = time.monotonic()
         while True:
             with _OPEN.held():
-                connection = self._connected()
                 try:
+                    connection = self._connected()
                     connection.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError as error:
                     if _is_other(error) or time.monotonic() - began > PATIENCE:

@@ -231,6 +231,24 @@ def test_what_an_executor_raises_is_located(do: Callable[[Future[Any]], object],
     assert isinstance(raised.value.__cause__, RuntimeError | BrokenProcessPool | ConnectionError | CancelledError)
 
 
+def test_a_result_that_is_lost_is_drawn_once_more() -> None:
+    """As a worker of Dask may take a result along that nobody has fetched yet."""
+    whole = list(Local(1).waves(job(), 3 * WAVE, without_limit))
+    lost = [ConnectionError("lost"), None, None, ValueError("lost too")]
+
+    class Losing(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future = super().submit(fn, *args, **kwargs)
+            if lost and (error := lost.pop(0)):
+                future = Future()
+                future.set_exception(error)
+            return future
+
+    with Losing(1) as executor:
+        assert list(OnExecutor(executor, Local(1)).waves(job(), 3 * WAVE, without_limit)) == whole
+    assert lost == []
+
+
 @pytest.mark.parametrize("error", [NumericsError("as planned"), LimitError("over"), MemoryError()])
 def test_what_a_job_raises_comes_back(error: Exception) -> None:
     with pytest.raises(type(error)) as raised:

@@ -189,6 +189,22 @@ def test_another_processs_lock_is_waited_for_and_no_longer(
     other.close()
 
 
+def test_a_store_that_another_process_writes_is_opened_once_it_lets_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where SQLite asks for the lock before a transaction begins, as in a file that is being created."""
+    monkeypatch.setattr(database, "SPELL", 0.0)
+    Store(tmp_path / "runs.db").close()
+    other = sqlite3.connect(tmp_path / "runs.db", timeout=0, isolation_level=None)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr(database.time, "sleep", lambda _: other.in_transaction and other.execute("COMMIT"))
+    with Store(tmp_path / "runs.db") as opened:
+        assert opened.runs() == []
+    assert not other.in_transaction
+    other.close()
+
+
 # ---- what lists it
 
 
