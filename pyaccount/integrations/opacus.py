@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
 from pyaccount.integrations.opacus_ghost import GhostModule, TriedLoss
 from pyaccount.training.clipping import LEAST_NORM, wide
 from pyaccount.training.dropout import draw_by_key_in
-from pyaccount.training.precision import weighted_sum, without_autocast
+from pyaccount.training.precision import weighted_sums, without_autocast
 from pyaccount.training.torch import RunBatchSampler, collate
 from pyaccount.training.unchanged import check_layers, watch
 
@@ -276,9 +276,11 @@ class RunOptimizer(_Released, DPOptimizer):  # type: ignore[misc, unused-ignore]
             ]
             norm = torch.linalg.vector_norm(torch.stack([one.to(samples[0].device) for one in norms]), dim=0)
             factors = (self.max_grad_norm / norm.clamp_min(LEAST_NORM)).clamp_max(1.0)
-        for parameter, one in zip(self.params, samples, strict=True):
+        names = [self.names[id(parameter)] for parameter in self.params]
+        sums = weighted_sums(factors, dict(zip(names, samples, strict=True)))
+        for name, parameter in zip(names, self.params, strict=True):
             _check_processed_flag(parameter.grad_sample)
-            total = weighted_sum(factors, one, self.names[id(parameter)])
+            total = sums[name]
             parameter.summed_grad = total if parameter.summed_grad is None else parameter.summed_grad + total
             _mark_as_processed(parameter.grad_sample)
 

@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
 
 from pyaccount.training.dropout import drawn_by_key
-from pyaccount.training.precision import weighted_sum, without_autocast
+from pyaccount.training.precision import weighted_sums, without_autocast
 from pyaccount.training.unchanged import check_layers, unchanged
 
 if TYPE_CHECKING:
@@ -221,8 +221,7 @@ def _factors(gradients: Mapping[str, Tensor], names: Sequence[str], norm: float)
 
 def _add(total: dict[str, Tensor], factors: Tensor, gradients: Mapping[str, Tensor], names: Iterable[str]) -> None:
     """Add the clipped gradients of a part to the sums."""
-    for name in names:
-        clipped = weighted_sum(factors, gradients[name], name)
+    for name, clipped in weighted_sums(factors, {name: gradients[name] for name in names}).items():
         if name in total:
             total[name] += clipped
         else:

@@ -7,7 +7,8 @@ Trainings choose half precision for speed. Autocast computes products of matrice
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyaccount.errors import MissingExtraError, RunError
 
@@ -63,29 +64,28 @@ def full_products(tensors: Iterable[Tensor]) -> Iterator[None]:
             yield
 
 
-def weighted_sum(factors: Tensor, rows: Tensor, name: str) -> Tensor:
-    """Return Σ_i factors_i·rows_i over the first dimension, by products of numbers and not of matrices, which may be rounded.
+def weighted_sums(factors: Tensor, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return Σ_i factors_i·rows_i over the first dimension of each tensor, by products in full precision.
 
-    Blocks of rows are weighted and added up one after the other, so there is no second copy of all rows. The order of the
-    additions depends on the shape of the rows alone.
+    Rows are weighted and added up in blocks, so that rows whose numbers do not lie in order in memory get no second copy of all
+    of them. The names are those of the parameters.
 
-    Raises `RunError` if the sum is not in float32 or float64. `name` is the parameter of the rows.
+    Raises `RunError` if a sum is not in float32 or float64.
     """
-    with without_autocast([rows]):
-        weights = factors.to(rows.device).view(-1, *[1] * (rows.dim() - 1))
-        together = BLOCK if rows.device.type == "cpu" else BLOCK_OF_ACCELERATORS
-        count = max(1, together // max(1, rows[:1].numel()))
-        parts = zip(rows.split(count), weights.split(count), strict=True)
-        total = _sum_of(*next(parts))
-        for block, weight in parts:
-            total += _sum_of(block, weight)
-    if total.dtype not in EXACT:
-        raise RunError(
-            f"{name}: its sum of clipped gradients has the type {total.dtype}. Sums are released in float32 or float64, because "
-            "roundings to fewer bits may be larger than the clip norm: use parameters of real numbers"
-        )
-    return total
-
-
-def _sum_of(rows: Tensor, weights: Tensor) -> Tensor:
-    return rows[0] * weights[0] if len(rows) == 1 else (rows * weights).sum(dim=0)
+    sums = {}
+    with full_products(rows.values()):
+        for name, tensor in rows.items():
+            together = BLOCK if tensor.device.type == "cpu" else BLOCK_OF_ACCELERATORS
+            wide = math.prod(tensor.shape[1:])
+            count = max(1, together // max(1, wide))
+            weights = factors.to(tensor.device, torch.promote_types(factors.dtype, tensor.dtype))
+            total = torch.zeros(wide, dtype=weights.dtype, device=tensor.device)
+            for block, weight in zip(tensor.split(count), weights.split(count), strict=True):
+                total.addmv_(block.reshape(len(block), wide).t().to(total.dtype), weight)
+            if total.dtype not in EXACT:
+                raise RunError(
+                    f"{name}: its sum of clipped gradients has the type {total.dtype}. Sums are released in float32 or float64, "
+                    "because roundings to fewer bits may be larger than the clip norm: use parameters of real numbers"
+                )
+            sums[name] = total.view(tensor.shape[1:])
+    return sums

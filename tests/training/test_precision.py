@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: the preci
 
 from pyaccount.errors import RunError  # noqa: E402 - after the skip
 from pyaccount.training import precision  # noqa: E402
-from pyaccount.training.precision import full_products, weighted_sum  # noqa: E402
+from pyaccount.training.precision import full_products, weighted_sums  # noqa: E402
 
 
 def test_products_are_exact_inside_and_choices_are_restored_after_an_error() -> None:
@@ -45,7 +45,7 @@ def test_sums_of_rows_are_exact_in_blocks_of_any_size(
     factors = torch.randint(1, 4, shape[:1], generator=generator).float()
     expected = torch.einsum("i,i...->...", factors.double(), rows.double())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = weighted_sum(factors, rows, "w")
+        found = weighted_sums(factors, {"w": rows})["w"]
     assert found.dtype == torch.float32
     assert found.double().equal(expected)
 
@@ -53,11 +53,11 @@ def test_sums_of_rows_are_exact_in_blocks_of_any_size(
 def test_no_second_copy_of_all_rows_is_made() -> None:
     rows, factors = torch.ones(64, 1 << 17), torch.ones(64)
     with torch.profiler.profile(profile_memory=True) as profile:
-        weighted_sum(factors, rows, "w")
+        weighted_sums(factors, {"w": rows})["w"]
     largest = max(event.cpu_memory_usage for event in profile.events())
     assert 0 < largest <= 4 * max(precision.BLOCK, rows.shape[1])
 
 
 def test_a_sum_in_half_precision_is_refused() -> None:
     with pytest.raises(RunError, match=r"w: its sum of clipped gradients has the type torch\.bfloat16"):
-        weighted_sum(torch.ones(3, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16), "w")
+        weighted_sums(torch.ones(3, dtype=torch.bfloat16), {"w": torch.ones(3, 2, dtype=torch.bfloat16)})
