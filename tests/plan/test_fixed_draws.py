@@ -25,6 +25,10 @@ def document(sampler: dict[str, Any], adjacency: str = "replace-one", **changes:
     )
 
 
+#: Where the number of rounds does not matter.
+FEW = {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 30}
+
+
 def interval(raw: dict[str, Any]) -> tuple[float, float]:
     guarantee = pyaccount.certify(raw | {"accounting": {"profile": []}}).data.guarantee
     return guarantee.epsilon_lower, guarantee.epsilon
@@ -45,15 +49,15 @@ def test_the_known_numbers() -> None:
 
 def test_two_stages_with_and_then_without_replacement_is_with_replacement() -> None:
     for adjacency in ("add-remove", "zero-out", "replace-one"):
-        plain = interval(document({"kind": "with-replacement"}, adjacency))
-        assert interval(document({"kind": "must-wo", "subset_size": 40}, adjacency)) == plain
+        plain = interval(document({"kind": "with-replacement"}, adjacency, training=FEW))
+        assert interval(document({"kind": "must-wo", "subset_size": 40}, adjacency, training=FEW)) == plain
 
 
 def test_a_subset_of_everything_is_sampling_with_replacement() -> None:
     """MUST.OW with b = N has the law of sampling with replacement, and its three bounds; with b = N − 1 it has one of them."""
     for adjacency in ("zero-out", "replace-one"):
         hull, whole, but_one = (
-            interval(document(sampler, adjacency))[1]
+            interval(document(sampler, adjacency, training=FEW))[1]
             for sampler in (
                 {"kind": "with-replacement"},
                 {"kind": "must-ow", "subset_size": 1000},
@@ -66,7 +70,7 @@ def test_a_subset_of_everything_is_sampling_with_replacement() -> None:
 @pytest.mark.parametrize("kind", ["with-replacement", "must-ow", "must-ww"])
 def test_one_draw_is_a_batch_of_one(kind: str) -> None:
     sampler = {"kind": kind} | ({"subset_size": 50} if kind.startswith("must") else {})
-    training = {"dataset_size": 1000, "expected_batch_size": 1, "iterations": 500}
+    training = {"dataset_size": 1000, "expected_batch_size": 1, "iterations": 100}
     for adjacency in ("zero-out", "replace-one"):
         drawn = interval(document(sampler, adjacency, training=training))
         assert drawn == pytest.approx(
@@ -86,8 +90,8 @@ def test_adding_a_record_is_attained_with_replacement_and_bounded_in_two_stages(
 
 def test_larger_data_sets_are_more_private() -> None:
     for sampler in ({"kind": "with-replacement"}, {"kind": "must-ow", "subset_size": 100}):
-        training = {"dataset_size": 2000, "expected_batch_size": 10, "iterations": 500}
-        assert interval(document(sampler, training=training))[1] < interval(document(sampler))[1]
+        larger, smaller = (interval(document(sampler, training={**FEW, "dataset_size": n}))[1] for n in (2000, 1000))
+        assert larger < smaller
 
 
 def test_batches_may_be_larger_than_the_data_set() -> None:
