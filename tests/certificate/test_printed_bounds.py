@@ -111,7 +111,12 @@ def test_a_value_next_to_the_one_solved_for_fails_only_where_the_bound_is_the_ru
     assert tight.data.solved is not None
     assert fact(tight, "solved").note[-1] == " does not meet the target"
     loose = pyaccount.certify(
-        document(noise__multiplier="solve", privacy__adjacency="zero-out", sampler={"kind": "fixed-size"})
+        document(
+            noise__multiplier="solve",
+            privacy__adjacency="zero-out",
+            training__iterations=10,
+            sampler={"kind": "fixed-size"},
+        )
     )
     assert not all(one.tight for one in loose.data.reductions)
     assert "the bound does not meet the target at " in fact(loose, "solved").note

@@ -77,6 +77,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(EXAMPLES / f"{example}.yaml", folder / f"{name}.yaml")
     for table in ("authors.csv", "canaries.csv"):
         shutil.copy(EXAMPLES / table, folder)
+    text = (folder / "fixed-size.yaml").read_text(encoding="utf-8")
+    (folder / "fixed-size.yaml").write_text(text.replace("iterations: 500", "iterations: 20"), encoding="utf-8")
     # A short run, whose estimate takes no time.
     text = (folder / "bandmf.yaml").read_text(encoding="utf-8")
     short = text.replace("iterations: 2000", "iterations: 96").replace("multiplier: solve", "multiplier: 4")

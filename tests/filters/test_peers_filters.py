@@ -1,10 +1,10 @@
 """OpenDP's filters, fed with the same mechanisms in the same order: ours never admit fewer."""
 
+import importlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import opendp.prelude as dp
 import pytest
 from filter_samples import gaussian
 
@@ -17,9 +17,15 @@ from pyaccount.filters.choosing import filter_for
 NOISES = (4.0, 3.0, 7.0, 2.0, 10.0, 5.0, 5.0, 20.0, 3.0, 30.0, 8.0, 100.0)
 
 
+#: OpenDP. It imports scikit-learn, for which only who runs these tests waits.
+dp: Any = None
+
+
 @pytest.fixture(autouse=True)
 def enabled() -> Iterator[None]:
     """OpenDP's switches for what is not vetted, and for users who follow its rules."""
+    global dp  # noqa: PLW0603 - a module that is imported late
+    dp = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib", "honest-but-curious")
     yield
     dp.disable_features("contrib", "honest-but-curious")

@@ -1,6 +1,7 @@
 """Whoever asks where a rule, a bound or a word lives finds the module by searching what the modules say of themselves."""
 
 import ast
+import functools
 import math
 import re
 from collections import Counter
@@ -66,6 +67,7 @@ def words(text: str) -> list[str]:
     return [ENDINGS.sub("", word) for word in re.findall(r"\w[\w⁻¹-]*", text.lower()) if word not in EMPTY]
 
 
+@functools.cache
 def heads() -> dict[str, Head]:
     """Return what the modules of the package say of themselves."""
     found = {}
@@ -90,12 +92,9 @@ def ranked(question: str, heads: dict[str, Head]) -> list[tuple[float, str]]:
     return sorted(found, reverse=True)
 
 
-HEADS = heads()
-
-
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_finds_the_module_that_answers_it(question: str) -> None:
-    (best, first), (second, _), *_ = ranked(question, HEADS)
+    (best, first), (second, _), *_ = ranked(question, heads())
     assert first == QUESTIONS[question]
     assert best > second
 

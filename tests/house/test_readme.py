@@ -90,6 +90,8 @@ QUICKER = {
         "sampler.min_separation=16",
         "matrix.bands=16",
     ),
+    "fixed-size-replace-one": ("training.iterations=20",),
+    "largest-batch": ("training.iterations=10",),
     "optimal-for-sampling": ("privacy.delta=1e-2", "training.iterations=30"),
     "pretrain-finetune-and-count": ("privacy.delta=1e-2",),
     "production-b-min-sep": (

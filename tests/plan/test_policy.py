@@ -41,7 +41,8 @@ def test_every_combination_has_a_reduction(adjacency: str, kind: str, group: int
 def test_groups_grow_and_replacement_costs_more() -> None:
     def epsilon(adjacency: str, group: int, kind: str = "poisson") -> float:
         privacy = {"adjacency": adjacency, "group_size": group, "epsilon": "solve", "delta": 1e-6}
-        return pyaccount.certify(document(privacy=privacy, sampler={"kind": kind})).epsilon
+        raw = document(privacy=privacy, training__iterations=20, sampler={"kind": kind})
+        return pyaccount.certify(raw).epsilon
 
     assert epsilon("add-remove", 1) == epsilon("zero-out", 1) < epsilon("replace-one", 1) < epsilon("replace-one", 2)
     assert epsilon("zero-out", 1, "fixed-size") < epsilon("replace-one", 1, "fixed-size")
@@ -54,21 +55,6 @@ def test_fixed_size_with_doubled_noise_is_close_to_poisson() -> None:
         document(privacy__epsilon="solve", sampler={"kind": "fixed-size"}, noise__multiplier=2.0)
     ).epsilon
     assert fixed == pytest.approx(poisson, rel=1e-3)
-
-
-def test_the_published_pair_is_far_too_small() -> None:
-    """q = 0.01, σ = 1, 500 rounds, δ = 1e-5, replace-one: two concrete data sets have 10.28; the ±1 pair claims 1.96."""
-    certificate = pyaccount.certify(
-        document(
-            privacy={"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
-            training={"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 500},
-            sampler={"kind": "fixed-size"},
-        )
-    )
-    assert certificate.epsilon == pytest.approx(10.35, abs=0.01)
-    assert 10.34 < certificate.epsilon_lower < certificate.epsilon
-    kinds = {c.bound for c in certificate.data.evidence.compositions}
-    assert kinds == {"upper", "lower"}
 
 
 def test_full_poisson_batches_are_gaussian() -> None:

@@ -160,7 +160,7 @@ def test_a_replaced_record_is_two_steps_of_training_only(snapshot: Snapshot) -> 
 def test_a_group_of_draws_with_replacement_from_subsets() -> None:
     """MUST.OW under zero-out has sizes that do not change, and the group is at least as exposed as one record."""
     raw = doc(
-        "name=group adjacency=zero-out iterations=4 sampler=must-ow subset_size=20 dataset_size=200 expected_batch_size=10",
+        "name=group adjacency=zero-out iterations=2 sampler=must-ow subset_size=10 dataset_size=50 expected_batch_size=4",
         "multiplier=1 delta=1e-5",
     )
     one, two = (pyaccount.certify(changed(raw, {}, {"privacy": {"group_size": k}})).data for k in (1, 2))

@@ -29,18 +29,20 @@ def script(folder: Path, body: str, before: str = "") -> None:
     Planted("", "", RIGHT + body, before).write(folder / "train.py", wrong=False)
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_a_mistake_is_found_in_its_line_and_not_in_its_twin(name: str, tmp_path: Path) -> None:
-    planted = PLANTED[name]
-    line = planted.write(tmp_path / "wrong.py", wrong=True)
-    assert planted.write(tmp_path / "right.py", wrong=False) is None
+def test_mistakes_are_found_in_their_lines_and_not_in_their_twins(tmp_path: Path) -> None:
+    scripts, lines = [], {}
+    for name, planted in PLANTED.items():
+        wrong, right = tmp_path / name / "wrong.py", tmp_path / name / "right.py"
+        wrong.parent.mkdir()
+        lines[name] = planted.write(wrong, wrong=True)
+        assert planted.write(right, wrong=False) is None
+        scripts += [str(wrong), str(right)]
     command = [sys.executable, str(ROOT / "tests" / "helpers" / "probe_scripts.py"), str(ROUNDS)]
-    done = subprocess.run(
-        [*command, str(tmp_path / "wrong.py"), str(tmp_path / "right.py")], capture_output=True, text=True, check=True
-    )
-    wrong, right = map(json.loads, done.stdout.splitlines())
-    assert [planted.kind, line] in wrong
-    assert right == []
+    done = subprocess.run([*command, *scripts], capture_output=True, text=True, check=True)
+    found = iter(map(json.loads, done.stdout.splitlines()))
+    for name, planted in PLANTED.items():
+        assert [planted.kind, lines[name]] in next(found), name
+        assert next(found) == [], name
 
 
 def test_it_says_what_it_saw_and_leaves_nothing(tmp_path: Path, snapshot: Any) -> None:
