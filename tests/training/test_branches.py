@@ -1,7 +1,7 @@
 """Two branches of one run together are at least as private as the certified mechanism at σ/√2, checked by brute force.
 
 The likelihood ratios of small runs are integrated on a grid. The rows before the branching are released once, later rows twice,
-with the same participations and independent noise (docs/training.md).
+with the same participations and independent noise (the proof is at the head of pyaccount/training/key.py).
 """
 
 import itertools
