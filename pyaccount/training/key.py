@@ -9,29 +9,29 @@ without any noise. So every release draws a nonce, fresh bits, which the record 
 of the key and the nonce. A nonce is not secret: without the key it reveals nothing about the noise.
 
 **Two branches of one run** are two continuations from the state before round j. Before round j they have the same noise and the
-same sums. From round j on every release has its own nonce, and two of N nonces are equal with a probability below N²·2⁻²⁵⁷. So the
-rows of Z of the two branches are independent from round j on, up to that probability and the advantage against the generator. For
-runs without sampling, and for certificates whose pair is the mixture below (not for truncated batches), both branches together
-have the guarantee that is certified at σ/√2, and r branches the guarantee at σ/√r:
+same sums. From round j on every release has its own nonce, and two of N nonces are equal with a probability below N²·2⁻²⁵⁷. So
+the rows of Z of the two branches are independent from round j on, up to that probability and the advantage against the
+generator. For runs without sampling, and for certificates whose pair is the mixture below (not for truncated batches), both
+branches together have the guarantee that is certified at σ/√2, and r branches the guarantee at σ/√r:
 
-*Without sampling.* Let x and x′ be the differences that the one record makes to the sums of the two branches, with x_t = x′_t for
-t < j. C is lower triangular and known. So the released values can be computed from the rows of Cg + w of the first branch and the
-rows t ≥ j of Cg′ + w′ of the second branch, where g and g′ are the sums, and all entries of w and of these rows of w′ are independent
-N(0, σ²). This is a Gaussian mechanism whose shifts, over σ, have the squared norm
+*Without sampling.* Let x and x′ be the differences that the one record makes to the sums of the two branches, with x_t = x′_t
+for t < j. C is lower triangular and known. So the released values can be computed from the rows of Cg + w of the first branch
+and the rows t ≥ j of Cg′ + w′ of the second branch, where g and g′ are the sums, and all entries of w and of these rows of w′
+are independent N(0, σ²). This is a Gaussian mechanism whose shifts, over σ, have the squared norm
 
     μ² ≤ (‖(Cx)_{<j}‖² + ‖(Cx)_{≥j}‖² + ‖(Cx′)_{≥j}‖²)/σ² ≤ 2·sens²/σ².
 
-The second step holds on every path, since each branch by itself is a run with the certified participation. So the bound also holds
-for sums that are chosen after looking at releases (a filter of Gaussian steps: Smith & Thakurta 2022, arXiv:2210.17520).
+The second step holds on every path, since each branch by itself is a run with the certified participation. So the bound also
+holds for sums that are chosen after looking at releases (a filter of Gaussian steps: Smith & Thakurta 2022, arXiv:2210.17520).
 
-*With sampling.* Both branches have the same batches, because batches are drawn from the key and do not depend on nonces. Let s be the
-participation pattern of the record. In round t of either branch the shift has at most the norm (Cs)_t, for the nonnegative C of the
-certificate. By Lemma D.1 of Dong & Ganesh 2026 (arXiv:2602.09338), whose rows may be chosen adaptively, the released values are
-dominated by the mixture over s of N(((Cs)_{t<n}, (Cs)_{t≥j}), σ²I) against N(0, σ²I), or under replace-one against the mixture of the
-same means with the other sign. Two observations of one mean at σ are equivalent to one at σ/√2, because their sum is a sufficient
-statistic. A single observation at σ follows from one at σ/√2 by adding noise. So what is certified at σ/√2 dominates both branches
-together, and σ/√r dominates r branches, where r counts the branches at their ends. With `noise.also` the σ of every sum is divided in
-this way. Phases are independent of one another.
+*With sampling.* Both branches have the same batches, because batches are drawn from the key and do not depend on nonces. Let s
+be the participation pattern of the record. In round t of either branch the shift has at most the norm (Cs)_t, for the
+nonnegative C of the certificate. By Lemma D.1 of Dong & Ganesh 2026 (arXiv:2602.09338), whose rows may be chosen adaptively, the
+released values are dominated by the mixture over s of N(((Cs)_{t<n}, (Cs)_{t≥j}), σ²I) against N(0, σ²I), or under replace-one
+against the mixture of the same means with the other sign. Two observations of one mean at σ are equivalent to one at σ/√2,
+because their sum is a sufficient statistic. A single observation at σ follows from one at σ/√2 by adding noise. So what is
+certified at σ/√2 dominates both branches together, and σ/√r dominates r branches, where r counts the branches at their ends.
+With `noise.also` the σ of every sum is divided in this way. Phases are independent of one another.
 """
 
 from __future__ import annotations
