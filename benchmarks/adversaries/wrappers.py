@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -172,7 +173,9 @@ def best(law: Law, generating: Generating, order: np.ndarray) -> Law:
 
     With b the mass of better outcomes, outcome y has f(1 − b) − f(1 − b − m) if its mass is m, and no outcome has f(0).
     """
-    with mp.workdps(50):
+    least = min(float(np.min(masses[masses > 0.0])) for masses in (law.p, law.q))
+    # A mass is taken off what is left of 1: none may be lost in its rounding.
+    with mp.workdps(50 + math.ceil(-math.log10(least))):
 
         def of(masses: np.ndarray) -> list[float]:
             exact = [mpf(float(x)) for x in masses[order]]

@@ -34,7 +34,7 @@ from pyaccount.document.tree import TrainingNode
 from pyaccount.plan.common import neighbours_assumption
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.plan.protection import Case, RunCase
-from pyaccount.plan.rounds import Bounds, chosen, compositions
+from pyaccount.plan.rounds import Bounds, chosen, compositions, largest_loss
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.theorem import Around
 from pyaccount.profiles import ProfileKind, Rounds
@@ -131,11 +131,16 @@ def _points(remove: tuple[Rounds, ...], add: tuple[Rounds, ...]) -> tuple[tuple[
     last = last or doubled[-1]
     # Half of the points have equal distances in ε, but for small ones; the others have equal ratios of δ, about.
     coarse = [last * (k / (POINTS // 2)) ** 1.5 for k in range(POINTS // 2 + 1)]
-    falls = [-math.log(delta) for delta in above(coarse)]
+    falls = [-math.log(max(delta, FAR)) for delta in above(coarse)]
     steepest = max(falls)
     fine = {_between(falls, coarse, steepest * k / (POINTS // 2)) for k in range(POINTS // 2)}
     epsilons = sorted({*coarse, *fine})
-    return tuple(zip(epsilons, above(epsilons), strict=True))
+    points = dict(zip(epsilons, above(epsilons), strict=True))
+    bounded = [loss.at_most for rounds in (remove, add) if (loss := largest_loss(rounds)) is not None]
+    if len(bounded) == len(DIRECTIONS):
+        # From the largest loss on δ is 0.
+        points[max(bounded)] = 0.0
+    return tuple(sorted(points.items()))
 
 
 def _bounds(rounds: tuple[Rounds, ...], epsilons: list[float]) -> list[float]:

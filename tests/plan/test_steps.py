@@ -169,3 +169,24 @@ def test_a_group_of_draws_with_replacement_from_subsets() -> None:
     without = pyaccount.certify(raw | {"accounting": {"method": "pld"}}).data
     assert two.guarantee.epsilon_lower == pytest.approx(without.guarantee.epsilon_lower, rel=1e-3)
     assert without.guarantee.epsilon_lower < one.guarantee.epsilon_lower
+
+
+@pytest.mark.parametrize("group", [2, 3])
+def test_the_largest_loss_of_a_group_is_so_many_times_that_of_one_record(group: int) -> None:
+    """A sampled Laplace number has the largest loss ln(1 + q(e^{1/b} − 1)), and δ is 0 from so many of them on."""
+    alone = math.log1p(0.719 * math.expm1(1 / 3.31))
+    raw = {
+        "pyaccount": 1,
+        "name": "group",
+        "privacy": {"adjacency": "zero-out", "group_size": group, "epsilon": "solve", "delta": 0},
+        "phases": [
+            {
+                "mechanism": {"kind": "laplace", "scale": 3.31},
+                "sampler": {"kind": "poisson", "sampling_probability": 0.719},
+            }
+        ],
+    }
+    pure = pyaccount.certify(raw)
+    assert pure.epsilon == pytest.approx(group * alone, rel=1e-12)
+    assert pure.epsilon_lower == pytest.approx(alone, rel=1e-12)
+    assert pyaccount.certify(changed(raw, {}, {"privacy": {"delta": 1e-9}})).epsilon <= pure.epsilon
