@@ -195,6 +195,21 @@ class RoundProfile:
         """
 
     @staticmethod
+    def skellam(shift: int, variance: float) -> RoundProfile:
+        """The difference of two Poisson variables of mean variance/2 against itself moved by `shift`, in both directions.
+
+        The shift is from 1 to 10⁶, and the variance from 1e-9 to 1e8.
+        """
+
+    @staticmethod
+    def parties(shift: int, sigma: float, parties: int) -> RoundProfile:
+        """The sum of so many variables with the law ∝ e^(−x²/2σ²) on the integers against itself moved by `shift`, both directions.
+
+        The shift and the number of parties are from 1 to 10⁶, σ is at least 0.1, and σ·√parties at most 10⁴; for σ below 1.5 it is
+        at most 1000.
+        """
+
+    @staticmethod
     def subsampled(inner: RoundProfile, probability: float, *, reverse: bool) -> RoundProfile:
         """Poisson sampling with probability q of a mechanism with the profile `inner` h in the same direction.
 

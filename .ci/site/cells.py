@@ -91,6 +91,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "`laplace`": {"kind": "laplace", "scale": 2},
     "`discrete-gaussian`": {"kind": "discrete-gaussian", "sigma": 4},
     "`discrete-laplace`": {"kind": "discrete-laplace", "scale": 2},
+    "`skellam`": {"kind": "skellam", "variance": 4},
+    "`distributed-discrete-gaussian`": {"kind": "distributed-discrete-gaussian", "sigma": 1, "parties": 4},
     "`randomized-response`": {"kind": "randomized-response", "values": 3, "truth_probability": 0.6},
     "`randomized-response`, empty records answer": {
         "kind": "randomized-response",

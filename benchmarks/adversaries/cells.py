@@ -1,4 +1,4 @@
-"""The masses of cells of sums with Gaussian, Laplace and discrete noise, and the law of sums over drawn batches.
+"""The masses of cells of sums with Gaussian, Laplace, discrete and Skellam noise, and the law of sums over drawn batches.
 
 A mass is a difference of two values of a distribution function on the side where it is small, so that its relative error stays
 below `ERROR` for cells that are not much narrower than a hundredth of the noise.
@@ -139,6 +139,38 @@ def discrete_gaussian(shift: int, sigma: float) -> Law:
     total = math.fsum(np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2.0 * sigma * sigma)))
     p, q = (np.exp(-((x - at) ** 2) / (2.0 * sigma * sigma)) / total for at in (shift, 0))
     return merged(positive(finite(list(p), list(q), 1e-12)), 1500)
+
+
+def skellam(shift: int, variance: float) -> Law:
+    """Return the law of an integer with the difference of two Poisson variables as its noise, moved by `shift`.
+
+    Every pair of values of the two variables is summed; terms are positive.
+    """
+    mean = 0.5 * variance
+    # Beyond it there is less than any double.
+    length = math.ceil(mean + 45.0 * math.sqrt(mean)) + 200
+    poisson = np.exp(-mean) * np.cumprod(np.concatenate([[1.0], mean / np.arange(1.0, length)]))
+    return _moved(np.convolve(poisson, poisson[::-1]), shift)
+
+
+def several_gaussians(shift: int, sigma: float, parties: int) -> Law:
+    """Return the law of an integer with the discrete Gaussian noise of several parties, moved by `shift`.
+
+    One party after the other is added.
+    """
+    x = np.arange(-math.ceil(37.0 * sigma) - 1, math.ceil(37.0 * sigma) + 2, dtype=np.float64)
+    one = np.exp(-(x**2) / (2.0 * sigma * sigma))
+    law = one
+    for _ in range(parties - 1):
+        law = np.convolve(law, one)
+    return _moved(law / math.fsum(law), shift)
+
+
+def _moved(noise: Array, shift: int) -> Law:
+    """Return the law of noise that is moved against the noise itself, without outcomes that doubles do not resolve."""
+    noise = np.where(noise > 1e-290, noise, 0.0)
+    p, q = np.concatenate([np.zeros(shift), noise]), np.concatenate([noise, np.zeros(shift)])
+    return merged(positive(finite(list(p), list(q), 1e-11)), 1500)
 
 
 def discrete_laplace(shift: int, scale: float) -> Law:

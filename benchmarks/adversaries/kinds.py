@@ -29,6 +29,8 @@ SIMPLE: dict[str, Builder] = {
     "mechanism laplace": mechanisms.lap,
     "mechanism discrete-gaussian": mechanisms.integers,
     "mechanism discrete-laplace": mechanisms.geometric,
+    "mechanism skellam": mechanisms.poissons,
+    "mechanism distributed-discrete-gaussian": mechanisms.several,
     "mechanism randomized-response": mechanisms.response,
     "mechanism exponential": selections.exponential,
     "mechanism permute-and-flip": selections.permute_and_flip,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product as every
 
-from adversaries.cells import discrete_gaussian, discrete_laplace, gaussian, laplace
+from adversaries.cells import discrete_gaussian, discrete_laplace, gaussian, laplace, several_gaussians, skellam
 from adversaries.component import Component, Impossible, Setting, attained, mechanism
 from adversaries.laws import Law, finite, power, product
 
@@ -81,11 +82,7 @@ def integers(at: Setting) -> Component:
     sigma = at.number(0.25, 6.0) * shift * step
     body = mechanism("discrete-gaussian", sigma=sigma, **given)
     steps = float(Fraction(repr(sigma)) / Fraction(repr(step)))
-    worst = power(discrete_gaussian(at.group * shift, steps), moved)
-    others = [power(discrete_gaussian(one, steps), moved) for one in range(1, shift)]
-    if at.group > 1:
-        others.append(power(discrete_gaussian(shift, steps), moved * at.group))
-    return attained(body, worst, *others)
+    return _shifted(at, body, lambda one: discrete_gaussian(one, steps), shift, moved)
 
 
 def geometric(at: Setting) -> Component:
@@ -93,11 +90,42 @@ def geometric(at: Setting) -> Component:
     scale = at.number(0.3, 6.0) * shift * step
     body = mechanism("discrete-laplace", scale=scale, **given)
     steps = float(Fraction(repr(scale)) / Fraction(repr(step)))
-    worst = power(discrete_laplace(at.group * shift, steps), moved)
-    others = [power(discrete_laplace(one, steps), moved) for one in range(1, shift)]
+    return _shifted(at, body, lambda one: discrete_laplace(one, steps), shift, moved)
+
+
+def poissons(at: Setting) -> Component:
+    """Return integers with Skellam noise, from hardly any to much, of one or several parties."""
+    given, shift, step, moved = _lattice(at)
+    parties = at.rng.choice([1, 1, 2, 7])
+    if parties > 1:
+        given["parties"] = parties
+    size = at.rng.choice([at.number(0.05, 6.0), at.number(0.3, 6.0), at.number(0.001, 0.05)])
+    variance = (size * shift * step) ** 2 / parties
+    body = mechanism("skellam", variance=variance, **given)
+    steps = float(parties * Fraction(repr(variance)) / Fraction(repr(step)) ** 2)
+    return _shifted(at, body, lambda one: skellam(one, steps), shift, moved)
+
+
+def several(at: Setting) -> Component:
+    """Return integers with the discrete Gaussian noise of several parties, which may be far from a discrete Gaussian."""
+    given, shift, step, moved = _lattice(at)
+    parties = at.rng.choice([1, 2, 3, 5, 10, 40])
+    sigma = at.rng.choice([at.number(0.1, 0.5), at.number(0.5, 3.0)]) * step
+    body = mechanism("distributed-discrete-gaussian", sigma=sigma, parties=parties, **given)
+    steps = float(Fraction(repr(sigma)) / Fraction(repr(step)))
+    if steps < 0.1:
+        raise Impossible
+    return _shifted(at, body, lambda one: several_gaussians(one, steps, parties), shift, moved)
+
+
+def _shifted(
+    at: Setting, body: dict[str, object], law: Callable[[int], Law], shift: int, moved: int
+) -> Component:
+    """Return numbers with noise whose law, moved by some steps, is known: the worst pair, and others."""
+    others = [power(law(one), moved) for one in range(1, shift)]
     if at.group > 1:
-        others.append(power(discrete_laplace(shift, steps), moved * at.group))
-    return attained(body, worst, *others)
+        others.append(power(law(shift), moved * at.group))
+    return attained(body, power(law(at.group * shift), moved), *others)
 
 
 def response(at: Setting) -> Component:

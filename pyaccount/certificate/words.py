@@ -123,8 +123,8 @@ def _own(data: CertificateModel) -> bool:
 
 def is_noise(path: str) -> bool:
     """Return whether this blank is the noise of a phase, or a factor of noise: more of it is more noise."""
-    return path.endswith(
-        ("noise.multiplier", "noise.multiplier.scale", "noise.scale", "mechanism.sigma", "mechanism.scale")
+    return path.endswith(("noise.multiplier", "noise.multiplier.scale", "noise.scale")) or path.endswith(
+        ("mechanism.sigma", "mechanism.scale", "mechanism.variance")
     )
 
 

@@ -209,7 +209,7 @@ def unreachable(
 
 def _symbol(blank: Path | None) -> str:
     """Return what a noise blank is called in a sentence."""
-    return str(blank[-1]) if blank is not None and blank[-1] in ("scale", "threshold") else "σ"
+    return str(blank[-1]) if blank is not None and blank[-1] in ("scale", "variance", "threshold") else "σ"
 
 
 def _home_of(blank: Path | None) -> str:
@@ -236,7 +236,7 @@ def _noise_range(search: Search) -> tuple[float, float, float]:
         )
         ends = mechanism.searched(str(search.path[-1]))
         if ends is not None:
-            return *ends, max(1.0, ends[0])
+            return *ends, min(max(1.0, ends[0]), ends[1])
         unit = float(getattr(mechanism, "sensitivity", 1.0))
         low, high = (min(max(end * unit, SCALE.minimum), SCALE.maximum) for end in NOISE_RANGE)
         if mechanism.step_of_noise is not None:

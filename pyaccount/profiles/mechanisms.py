@@ -68,6 +68,29 @@ class DiscreteGaussianProfile(ProfileKind):
 
 
 @dataclass(frozen=True, slots=True)
+class SkellamProfile(ProfileKind):
+    """The law of the difference of two Poisson variables, each with half the variance as its mean, moved by a number of steps."""
+
+    constructor: ClassVar[str] = "skellam"
+    called: ClassVar[str | None] = "Skellam noise"
+
+    shift: int
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartiesProfile(ProfileKind):
+    """The law of the sum of several discrete Gaussians with the same parameter, moved by a number of steps."""
+
+    constructor: ClassVar[str] = "parties"
+    called: ClassVar[str | None] = "discrete Gaussian noise of several parties"
+
+    shift: int
+    sigma: float
+    parties: int
+
+
+@dataclass(frozen=True, slots=True)
 class MixtureProfile(ProfileKind):
     """Σ_j p_j N(s_j, σ²) against N(0, σ²); `reverse` is the direction add."""
 

@@ -42,10 +42,11 @@ BLANKS: tuple[tuple[str, ...], ...] = (
     ("training", "expected_batch_size"),
     ("mechanism", "sigma"),
     ("mechanism", "scale"),
+    ("mechanism", "variance"),
     ("mechanism", "threshold"),
 )
 #: The last keys of the blanks of which a larger value is more private: more noise, or a threshold that fewer counts pass.
-NOISE_BLANKS = ("multiplier", "scale", "sigma", "threshold")
+NOISE_BLANKS = ("multiplier", "scale", "sigma", "variance", "threshold")
 #: The blanks whose value is a whole number.
 WHOLE_BLANKS = ("iterations", "group_size")
 #: The measures that count something, but need not be whole: an average, or a part of the data set.

@@ -60,7 +60,7 @@ _AS_MECHANISM = (
 NOISES = {
     "discrete-gaussian": f"discrete Gaussian noise {_AS_MECHANISM.format(kind='discrete-gaussian')}",
     "discrete-laplace": f"discrete Laplace (geometric) noise {_AS_MECHANISM.format(kind='discrete-laplace')}",
-    "skellam": f"Skellam noise {_OTHER_NOISE.format(near='gaussian')}",
+    "skellam": f"Skellam noise {_AS_MECHANISM.format(kind='skellam')}",
     "binomial": f"binomial noise {_OTHER_NOISE.format(near='gaussian')}",
     "staircase": f"staircase noise {_OTHER_NOISE.format(near='laplace')}",
     "exponential": f"a selection {_AS_MECHANISM.format(kind='exponential')}",
@@ -77,12 +77,8 @@ MECHANISMS = {
     f"`mechanism: {{kind: report-noisy-max}}`; or {_ITS_GUARANTEE}",
     "shuffle": "the amplification of local reports by a shuffler holds for n reports of other people that are honest, which no "
     f"document states; {_ITS_GUARANTEE} for this n, or take the guarantee of one report, which needs no shuffler",
-    "skellam": "no bound for Skellam noise is implemented, and that for discrete Gaussian noise does not hold for it; "
-    f"{_ITS_GUARANTEE}",
     "binomial": "no bound for binomial noise is implemented, and that for Gaussian noise does not hold for it; "
     f"{_ITS_GUARANTEE}",
-    "distributed-discrete-gaussian": "a sum of discrete Gaussians of several parties is not discrete Gaussian (Kairouz, Liu & "
-    f"Steinke 2021), so its bound does not hold; {_ITS_GUARANTEE}",
     "staircase": "no bound for staircase noise is implemented, and that for Laplace noise does not hold for it; "
     f"{_ITS_GUARANTEE}",
 }
@@ -100,7 +96,6 @@ ALIASES: dict[str, str] = {
         "importance importance-sampling class-balanced class-weighted class-weights class-weight balanced oversampling "
         "oversampled stratified stratified-sampling strata",
         "discrete-gaussian": "discretegaussian gaussian-discrete discrete-normal dgauss",
-        "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians secagg",
         "sparse-vector": "svt above-threshold abovethreshold sparse-vector-technique numeric-sparse",
         "pate": "teacher-ensemble teachers",
         "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",

@@ -5,7 +5,9 @@ from fractions import Fraction
 from itertools import product
 
 import mpmath as mp
+import numpy as np
 import pytest
+import scipy.stats
 from snapshots import Snapshot
 
 from pyaccount._core import Inspection, RoundProfile, answer_all
@@ -142,6 +144,54 @@ def test_discrete_gaussian_noise(shift: int, sigma: float) -> None:
             assert abs(mp.mpf(delta) - exact) <= error + mp.mpf(10) ** -150
             # Where ε is the loss of an outcome, its rounding costs that outcome's mass, times the loss.
             assert error <= 1e-9 * max(delta, 1e-2)
+
+
+def check_moved(profile: RoundProfile, law: list[mp.mpf], shift: int, least: float) -> None:
+    """Compare a profile with the sum over all outcomes of a symmetric law, given at 0, 1, …, that is moved."""
+    reach = len(law) - 1
+    at = {x: law[abs(x)] for x in range(-reach, reach + 1)}
+    pairs = [(at[x - shift], at[x]) for x in range(shift - reach, reach + 1)]
+    losses = [float(mp.log(p / q)) for p, q in pairs[reach - shift : reach + 1 : max(1, shift // 3)]]
+    for epsilon in (-6.0, -0.3, 0.0, 0.02, 0.4, 1.0, 3.3, 9.0, 25.0, *losses):
+        exact = pair_delta(pairs, epsilon)
+        delta, error, _, _ = Inspection.profile(profile, epsilon)
+        assert abs(mp.mpf(delta) - exact) <= error + mp.mpf(10) ** -200
+        assert error <= 1e-9 * max(delta, least)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 9])
+@pytest.mark.parametrize("variance", [1e-9, 1e-6, 0.03, 1.0, 7.7, 300.0])
+def test_skellam_noise(shift: int, variance: float) -> None:
+    with mp.workdps(60):
+        reach = math.ceil(40 * math.sqrt(variance)) + 60
+        law = [mp.exp(-mp.mpf(variance)) * mp.besseli(k, variance) for k in range(reach + 1)]
+        check_moved(RoundProfile.skellam(shift, variance), law, shift, 1e-2)
+
+
+def test_skellam_noise_of_a_million_is_that_of_scipy() -> None:
+    x = np.arange(-40_000, 40_001)
+    law = scipy.stats.skellam.pmf(x, 5e5, 5e5)
+    for shift in (1, 500):
+        for epsilon in (0.0, 0.001 * shift, 0.004 * shift):
+            delta = math.fsum(np.maximum(law[:-shift] - math.exp(epsilon) * law[shift:], 0.0))
+            least, most = RoundProfile.skellam(shift, 1e6).delta(epsilon)
+            assert least * (1.0 - 1e-8) <= delta <= most * (1.0 + 1e-8)
+            assert most - least <= 1e-7 * most
+
+
+@pytest.mark.parametrize("shift", [1, 2, 9])
+@pytest.mark.parametrize(("sigma", "parties"), [(0.1, 2), (0.1, 10), (0.3, 9), (0.5, 4), (1.0, 10), (1.6, 3), (2.2, 2)])
+def test_noise_of_several_parties(shift: int, sigma: float, parties: int) -> None:
+    with mp.workdps(60):
+        reach = math.ceil(45 * sigma * math.sqrt(parties)) + 14
+        one = [mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(sigma) ** 2)) for k in range(reach + 1)]
+        law = one
+        for _ in range(parties - 1):
+            law = [
+                mp.fsum(law[abs(j)] * one[abs(k - j)] for j in range(k - reach, reach + 1)) for k in range(reach + 1)
+            ]
+        total = 2 * mp.fsum(law) - law[0]
+        check_moved(RoundProfile.parties(shift, sigma, parties), [weight / total for weight in law], shift, 1e-2)
 
 
 @pytest.mark.parametrize("probability", [0.6, 0.1, 1e-4, 1e-9])

@@ -96,6 +96,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     ],
     "moved": [{"mechanism": {"kind": "laplace", "scale": 2}}],
     "step": [{"mechanism": {"kind": "discrete-gaussian", "sigma": 2}}],
+    "parties": [{"mechanism": {"kind": "skellam", "variance": 4}}],
     "draws": [
         {
             "phases": [

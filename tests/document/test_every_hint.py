@@ -155,6 +155,9 @@ KIND_WORDS = {
         "laplace": "laplace-mechanism laplacian double-exponential",
         "discrete-gaussian": "gaussian-discrete discrete-normal dgauss discretegaussian",
         "discrete-laplace": "geometric two-sided-geometric double-geometric laplace-discrete discretelaplace",
+        "skellam": "skellam-noise symmetric-skellam poisson-difference distributed-skellam",
+        "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians distributed-gaussian "
+        "distributed-discrete-normal ddg",
         # The report of the largest utility with Gumbel noise is the exponential mechanism.
         "exponential": "exponential-mechanism em gumbel softmax-selection",
         "permute-and-flip": "permute-flip permuteandflip pf",
@@ -185,9 +188,7 @@ REFUSED = {
     ),
     "matrix": "optimal banded-toeplitz banded restarted-tree tree-restart",
     "noise": "discrete-gaussian discrete-laplace geometric skellam binomial staircase exponential gumbel",
-    "mechanism": (
-        "sparse-vector svt pate teachers shuffle skellam binomial distributed-discrete-gaussian ddgauss secagg staircase"
-    ),
+    "mechanism": "sparse-vector svt pate teachers shuffle binomial staircase",
 }
 
 

@@ -60,6 +60,16 @@ def problems(body: dict[str, Any], adjacency: str = "zero-out", **privacy: Any) 
         {"kind": "geometric", "scale": 1},
         "laplace",
         RR | {"empty_record": "uniform", "answers": "once"},
+        {"kind": "skellam", "variance": 1e9},
+        {"kind": "skellam", "variance": 1e-3, "step": 1e4},
+        {"kind": "skellam", "variance": 4, "parties": 1.5},
+        {"kind": "skellam", "sigma": 2},
+        {"kind": "distributed-discrete-gaussian", "sigma": 2},
+        {"kind": "distributed-discrete-gaussian", "sigma": "solve", "parties": 2},
+        {"kind": "distributed-discrete-gaussian", "sigma": 0.01, "parties": 2},
+        {"kind": "distributed-discrete-gaussian", "sigma": 1.2, "parties": 1_000_000},
+        {"kind": "distributed-discrete-gaussian", "sigma": 100, "parties": 1_000_000},
+        {"kind": "distributed-discrete-gaussian", "sigma": 0.1, "parties": 1000, "sensitivity": 50},
     ],
 )
 def test_what_is_wrong_with_a_mechanism(mechanism: Any, snapshot: Snapshot) -> None:

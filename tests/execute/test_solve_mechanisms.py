@@ -4,7 +4,9 @@ import math
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 import pytest
+import scipy.stats
 from plain_documents import sectioned
 from snapshots import Snapshot
 
@@ -84,6 +86,20 @@ def test_discrete_laplace_noise_in_steps() -> None:
     exact = -1 / math.log(u)
     found = solved({"mechanism": {"kind": "discrete-laplace", "scale": "solve"}}, delta=delta)
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 2e-4)
+
+
+def test_the_variance_of_skellam_noise_is_that_of_its_law() -> None:
+    def delta(variance: float) -> float:
+        x = np.arange(-300, 301)
+        law = scipy.stats.skellam.pmf(x, variance / 2, variance / 2)
+        return math.fsum(np.maximum(law[:-2] - math.e * law[2:], 0.0))
+
+    # A shift by two steps of a half, with the noise of three parties.
+    noise = {"kind": "skellam", "variance": "solve", "parties": 3, "step": 0.5}
+    found = solved({"mechanism": noise}, delta=1e-5)
+    total = 3 * found / 0.25
+    assert delta(total) <= 1e-5 * (1 + 1e-9)
+    assert delta(total * (1 - 4e-4)) > 1e-5
 
 
 def test_noise_of_a_sampled_mechanism_is_that_of_its_map() -> None:

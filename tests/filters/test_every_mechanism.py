@@ -35,6 +35,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "sampled Laplace noise": {"sampler": POISSON, "mechanism": {"kind": "laplace", "sensitivity": 1, "scale": 1}},
     "permute and flip": {"mechanism": {"kind": "permute-and-flip", "epsilon": 1.0}},
     "discrete Gaussian noise": {"mechanism": {"kind": "discrete-gaussian", "sensitivity": 1, "sigma": 2}},
+    "Skellam noise": {"mechanism": {"kind": "skellam", "sensitivity": 1, "variance": 4}},
+    "noise of parties": {"mechanism": {"kind": "distributed-discrete-gaussian", "sigma": 1, "parties": 4}},
     "randomized response": {"mechanism": {"kind": "randomized-response", "values": 5, "truth_probability": 0.7}},
 }
 

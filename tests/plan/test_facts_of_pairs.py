@@ -28,10 +28,12 @@ from pyaccount.profiles import (
     GuaranteesProfile,
     LaplaceProfile,
     MixtureProfile,
+    PartiesProfile,
     PoissonProfile,
     ProfileKind,
     SelectionProfile,
     ShownProfile,
+    SkellamProfile,
     SometimesProfile,
     SubsampledProfile,
     TruncatedPoissonProfile,
@@ -64,6 +66,9 @@ PAIRS = [
     ShownProfile(GaussianProfile(1.0, 0.7), 0.01, reverse=True),
     WorstProfile((ShownProfile(FiniteProfile((1.0,), (1.0,)), 0.01, reverse=False), LaplaceProfile(1.0, 3.0))),
     WorstProfile((LaplaceProfile(1.0, 3.0), GaussianProfile(1.0, 0.7))),
+    SkellamProfile(2, 1.5),
+    PartiesProfile(2, 0.4, 3),
+    PartiesProfile(2, 5.0, 30),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from plain_documents import sectioned
 
 import pyaccount
@@ -145,6 +146,33 @@ def test_discrete_noise_on_integers() -> None:
     # The same in steps of a half.
     halves = {"kind": "discrete-gaussian", "sigma": 1.5, "sensitivity": 1, "step": 0.5}
     assert certified({"mechanism": halves}).epsilon == certified({"mechanism": gaussian}).epsilon
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_noise_that_parties_add_to_a_sum(count: int) -> None:
+    """Enumerations: a report of two clients, Skellam noise of both, and sums of narrow discrete Gaussians."""
+    x = np.arange(-120, 121)
+    law = scipy.stats.skellam.pmf(x, 4.0, 4.0)
+    two = {"kind": "skellam", "variance": 4, "parties": 2, "sensitivity": 2}
+    pair = [(p, q) for p, q in zip(law[:-2], law[2:], strict=True) if min(p, q) > 1e-20]
+    assert encloses(certified({"mechanism": two, "count": count}), epsilon_of(power(pair, count)))
+    assert certified({"mechanism": {**two, "variance": 8, "parties": 1}}).epsilon == certified({"mechanism": two}).epsilon
+    one = np.exp(-(np.arange(-40, 41) ** 2) / (2 * 0.6**2))
+    four = np.convolve(np.convolve(one, one), np.convolve(one, one))
+    four /= four.sum()
+    pair = [(p, q) for p, q in zip(four[:-1], four[1:], strict=True) if min(p, q) > 1e-20]
+    noise = {"kind": "distributed-discrete-gaussian", "sigma": 0.6, "parties": 4}
+    found = certified({"mechanism": noise, "count": count})
+    assert encloses(found, epsilon_of(power(pair, count)))
+    # It is not discrete Gaussian noise with σ = 0.6·√4.
+    alone = certified({"mechanism": {"kind": "discrete-gaussian", "sigma": 1.2}, "count": count})
+    assert not encloses(alone, found.epsilon)
+
+
+def test_no_epsilon_holds_at_delta_0_with_noise_of_parties() -> None:
+    for noise in ({"kind": "skellam", "variance": 4}, {"kind": "distributed-discrete-gaussian", "sigma": 2, "parties": 3}):
+        with pytest.raises(pyaccount.DocumentError, match="no ε holds at δ = 0"):
+            certified({"mechanism": noise}, delta=0)
 
 
 def test_discrete_laplace_noise_on_a_shift_of_65_536_steps_loses_exactly_the_shift_over_the_scale_at_delta_0() -> None:

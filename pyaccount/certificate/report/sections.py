@@ -415,6 +415,8 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     called = (
         "scale"
         if solved.path.endswith("scale")
+        else "variance"
+        if solved.path.endswith("variance")
         else "σ"
         if solved.path.endswith("sigma")
         else symbol(phases[0])
@@ -428,6 +430,8 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
 def _unit(path: str) -> str:
     if path.endswith(("mechanism.sigma", "mechanism.scale")):
         return "unit of the release"
+    if path.endswith("mechanism.variance"):
+        return "squared unit of the release"
     units = {
         "epsilon": "nats",
         "delta": "probability",

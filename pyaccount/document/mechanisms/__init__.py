@@ -12,9 +12,11 @@ from typing import Annotated
 from pyaccount.document.mechanisms.additive import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DistributedDiscreteGaussian,
     GaussianMechanism,
     LaplaceMechanism,
     MixtureOfGaussians,
+    Skellam,
 )
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.mechanisms.partitions import PartitionSelection
@@ -28,6 +30,7 @@ __all__ = [
     "AnyMechanism",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "DistributedDiscreteGaussian",
     "Exponential",
     "GaussianMechanism",
     "LaplaceMechanism",
@@ -37,6 +40,7 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "Skellam",
     "Stated",
 ]
 
@@ -48,6 +52,8 @@ MECHANISMS: tuple[type[MechanismKind], ...] = (
     LaplaceMechanism,
     DiscreteGaussian,
     DiscreteLaplace,
+    Skellam,
+    DistributedDiscreteGaussian,
     RandomizedResponse,
     Exponential,
     PermuteAndFlip,

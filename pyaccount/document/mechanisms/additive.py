@@ -1,4 +1,4 @@
-"""Noise added to numbers or a vector, as a document states it: Gaussian, Laplace, and both on a lattice (discrete).
+"""Noise added to numbers or a vector, as a document states it: Gaussian, Laplace, both on a lattice (discrete), and Skellam.
 
 In a mixture of Gaussians, a record moves the vector by a random amount.
 """
@@ -20,7 +20,7 @@ from pyaccount.document.mechanisms.base import (
     Moved,
     Sensitivity,
 )
-from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, SCALE, SHIFT
+from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, PARTIES, SCALE, SHIFT, VARIANCE
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number, Solve
@@ -173,6 +173,65 @@ class DiscreteLaplace(OnLattice):
             "sensitivity": positional(self.sensitivity),
             "step": positional(self.step),
         }
+
+
+_PARTIES_TEXT = (
+    "The number of parties that add such noise to the sum, each its own, as under secure aggregation. Parties that drop out, "
+    "or share their noise with whoever sees the sum, do not count."
+)
+
+
+class Skellam(OnLattice):
+    """Integers, or multiples of a step, with Skellam noise: the difference of two independent Poisson variables.
+
+    The sum of the noises of several parties is Skellam noise again.
+    """
+
+    aliases = "skellam-noise symmetric-skellam poisson-difference distributed-skellam"
+
+    kind: Literal["skellam"] = Field(description="Integers with Skellam noise, of one or several parties.")
+    variance: Annotated[float | Solve, Number(VARIANCE, blank=True)] = Field(
+        description="The variance of the noise of one party, in the squared unit of the number: in steps, the noise is the "
+        "difference of two independent Poisson variables with a mean of half the variance each."
+    )
+    parties: Annotated[int, Number(PARTIES, whole=True)] = Field(default=1, description=_PARTIES_TEXT)
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Skellam noise has no bound."""
+        return False
+
+    def total(self, variance: float) -> float:
+        """Return the variance of all parties' noise in squared steps, rounded to the nearest double, from that of one."""
+        return float(self.parties * Fraction(repr(variance)) / Fraction(repr(self.step)) ** 2)
+
+    def searched(self, blank: str) -> tuple[float, float]:
+        """Return the variances of one party that are tried: those for which the core has the profile of all of them."""
+        least, most = (end * self.step**2 / self.parties for end in (1e-6, 1e8))
+        return max(least, VARIANCE.minimum), min(most, VARIANCE.maximum)
+
+
+class DistributedDiscreteGaussian(OnLattice):
+    """A sum of integers, or of multiples of a step, to which several parties add discrete Gaussian noise each.
+
+    The sum of their noises is not discrete Gaussian (Kairouz, Liu & Steinke 2021).
+    """
+
+    aliases = "ddgauss sum-of-discrete-gaussians distributed-gaussian distributed-discrete-normal ddg"
+
+    kind: Literal["distributed-discrete-gaussian"] = Field(
+        description="A sum of integers with the discrete Gaussian noise of several parties."
+    )
+    sigma: Annotated[float, Number(SCALE, unsolved=_UNSOLVED)] = Field(
+        description="The parameter σ of the noise of one party, in the unit of the number: x has probability proportional to "
+        "exp(−x²/(2σ²))."
+    )
+    parties: Annotated[int, Number(PARTIES, whole=True)] = Field(description=_PARTIES_TEXT)
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False
 
 
 #: How far the sum of the probabilities may be from 1; they are divided by it.

@@ -21,6 +21,8 @@ PLANS: dict[type[Section], type[MechanismPlan[Any]]] = {
     kinds.LaplaceMechanism: additive.LaplaceMechanismPlan,
     kinds.DiscreteGaussian: additive.DiscreteGaussianPlan,
     kinds.DiscreteLaplace: additive.DiscreteLaplacePlan,
+    kinds.Skellam: additive.SkellamPlan,
+    kinds.DistributedDiscreteGaussian: additive.DistributedDiscreteGaussianPlan,
     kinds.RandomizedResponse: selections.RandomizedResponsePlan,
     kinds.Exponential: selections.ExponentialPlan,
     kinds.PermuteAndFlip: selections.PermuteAndFlipPlan,

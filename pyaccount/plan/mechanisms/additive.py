@@ -1,4 +1,4 @@
-"""Noise that is added to released numbers or a vector: Laplace, Gaussian, their discrete forms, and a mixture of Gaussians.
+"""Noise that is added to released numbers or a vector: Laplace, Gaussian, discrete, Skellam, and a mixture of Gaussians.
 
 For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller
 shifts are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second
@@ -9,7 +9,15 @@ More noise of these laws is never less private, so that the least noise can be s
 something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
 Laplace noise of scale c otherwise: (1 + b²t²)/(1 + c²t²) = b²/c² + (1 − b²/c²)/(1 + c²t²). For discrete Laplace noise with
 u = e^(−1/b) < v = e^(−1/c) its law is a mixture of 0 and of the law ∝ v^|x|, since (1 − 2u·cos t + u²)/(1 − 2v·cos t + v²) is
-u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For discrete Gaussian noise nothing like this is proven.
+u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For Skellam noise it is Skellam noise. For discrete Gaussian noise nothing like this
+is proven, except that more parties of one σ add more of it.
+
+**Several parties** whose integers are summed add noise each: what is seen is the sum of all integers and all noises, modulo some
+number or not, which makes no difference to a bound, as a remainder is a function of the sum. A party of which a record is removed
+must add its noise all the same: otherwise what the record changes is not bounded. The law of the sum is log-concave as that of one
+party's noise is, so the pair is the law of the whole noise against its shift, and the argument about smaller shifts holds (a
+likelihood ratio that rises makes thresholds the best tests). Noise of further parties is something independent that is added. So a
+number of parties that is too small is still a bound, and what is known of a party's noise makes it one party fewer.
 
 **Mixture of Gaussians**: Gaussian noise on a vector to which a record contributes a random amount. The vector has a
 contribution of norm s_j or less with probability p_j, which is drawn anew in every run and independent of everything else. The
@@ -23,16 +31,21 @@ More noise is never less private: it is the sum of less noise and of independent
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DistributedDiscreteGaussian,
     GaussianMechanism,
     LaplaceMechanism,
     MixtureOfGaussians,
+    Skellam,
 )
+from pyaccount.document.mechanisms.additive import OnLattice
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.document.words import Assumed
@@ -44,6 +57,8 @@ from pyaccount.profiles import (
     GaussianProfile,
     LaplaceProfile,
     MixtureProfile,
+    PartiesProfile,
+    SkellamProfile,
 )
 from pyaccount.rounding import shortest
 
@@ -53,6 +68,14 @@ if TYPE_CHECKING:
 
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)
+#: The variances of Skellam noise for which the core has a profile, in squared steps; and the σ of one party's discrete Gaussian noise,
+#: the σ from which on that of many parties is as easy as that of one, and the largest σ√n of other ones.
+SKELLAM_VARIANCES = (1e-9, 1e8)
+PARTIES_STEPS = (0.1, 1e4)
+WIDE_STEPS, MOST_SPREAD = 1.5, 1000.0
+#: Losses near the end of what the core computes of many parties' narrow noise, and the probability of outcomes it may leave out.
+LARGE_LOSSES = (700.0, 700.1)
+UNRESOLVED = 1e-60
 
 
 def _changes(sensitivity: float, moved: int) -> Assumed:
@@ -76,6 +99,23 @@ def _drawn(law: str, resolution: str) -> Assumed:
     return Assumed(
         f"The noise of every number is {law}, drawn {resolution}, from a generator that cannot be predicted.",
         f"Noise: {law}, unpredictable.",
+    )
+
+
+def _by_parties(parties: int) -> tuple[Assumed, ...]:
+    who = "party adds" if parties == 1 else "parties add"
+    return (
+        Assumed(
+            f"At least {parties} {who} this noise, each its own and independent of that of the others, whether the protected "
+            "records are there or not: a party whose records are removed still adds its noise. A party that drops out, or lets "
+            "those who see the sum know its noise, does not count.",
+            f"{parties} {who} it, with or without the record; dropouts do not count.",
+        ),
+        Assumed(
+            "Of what the parties send, nothing but the sum is seen, or its remainder modulo some number, as with secure "
+            "aggregation.",
+            "Nothing but the parties' sum is seen, as with secure aggregation.",
+        ),
     )
 
 
@@ -136,8 +176,10 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
 class OnLatticePlan(MechanismPlan[Mechanism]):
     """What discrete noises share: their words, and refusals of changes with too many steps and of scales out of range."""
 
-    def lattice_refusals(self, steps: int, field: str, in_steps: tuple[float, tuple[float, float]]) -> list[Problem]:
-        """Return the problems; `in_steps` is the scale in steps, and the range in which it is implemented."""
+    def lattice_refusals(
+        self, steps: int, field: str, in_steps: tuple[float, tuple[float, float]], unit: str = "steps"
+    ) -> list[Problem]:
+        """Return the problems; `in_steps` is the scale in steps, or in another unit, and the range in which it is implemented."""
         problems = []
         group = self.asked.privacy.group_size
         if group != "solve" and number(group) * steps not in SHIFT:
@@ -151,7 +193,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
         size, (least, most) = in_steps
         if not least <= size <= most:
             message = (
-                f"{field} is {size:.6g} steps; discrete noise is implemented from {least:g} to {most:g} steps. "
+                f"{field} is {size:.6g} {unit}; discrete noise is implemented from {least:g} to {most:g} {unit}. "
                 + (
                     "Continuous noise of the same scale has practically the same privacy"
                     if size > most
@@ -162,16 +204,20 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
         return problems
 
     def lattice_words(
-        self, mechanism: DiscreteLaplace | DiscreteGaussian, theorem: str, source: str, noise: tuple[str, ...]
+        self, mechanism: OnLattice, theorem: str, source: str, noise: tuple[str, ...], parties: int | None = None
     ) -> MechanismWords:
-        """Return the words of a theorem that is attained; `noise` is its name, and its size in steps and in its unit."""
+        """Return the words of a theorem that is attained; `noise` is its name, and its size in steps and in its unit.
+
+        `parties` is how many of them add this noise each, if there are several.
+        """
         name, in_steps, size = noise
+        several = "" if parties is None else f"the sum of {parties} times "
         multiples = "integers" if mechanism.step == 1.0 else "multiples of a step"
         return MechanismWords(
             f"{multiples} with {name}",
             theorem,
             f"{source}; attained",
-            f"{name} {in_steps} at {mechanism.shift()} and at 0, in steps",
+            f"{several}{name} {in_steps} at {mechanism.shift()} and at 0, in steps",
             (
                 _changes(mechanism.sensitivity, mechanism.moved),
                 Assumed(
@@ -179,6 +225,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                     f"Numbers and noise are multiples of {shortest(mechanism.step)}.",
                 ),
                 _drawn(f"{name} {size}", "exactly, not by rounding"),
+                *(() if parties is None else _by_parties(parties)),
             ),
         )
 
@@ -231,6 +278,91 @@ class DiscreteGaussianPlan(OnLatticePlan[DiscreteGaussian]):
         """Refuse scales and groups out of the range of the core."""
         size = mechanism.in_steps(mechanism.sigma)
         return self.lattice_refusals(mechanism.shift(), "sigma", (size, (1e-2, 1e5)))
+
+
+class SkellamPlan(OnLatticePlan[Skellam]):
+    """Skellam noise, of one or several parties, against its shift by a whole number of steps."""
+
+    def released(self, mechanism: Skellam, group: int) -> Released:
+        """Return the pair of one number, for all numbers that change."""
+        part = SkellamProfile(group * mechanism.shift(), mechanism.total(number(mechanism.variance)))
+        return Released(part, part, mechanism.moved)
+
+    def described(self, mechanism: Skellam) -> MechanismWords:
+        """Return the theorem of the Skellam mechanism."""
+        variance, several = mechanism.variance, mechanism.parties > 1
+        total = "v" if variance == "solve" else shortest(mechanism.total(variance))
+        own = f"of variance {_size(variance, 'v')}{' of each party' if several else ''}"
+        words = self.lattice_words(
+            mechanism,
+            "the Skellam mechanism",
+            "Agarwal, Kairouz & Liu 2021 (arXiv:2110.04995)",
+            ("Skellam noise", f"of variance {total}", f"{own} (two Poisson variables, half of it each)"),
+        )
+        return replace(words, assumed=(*words.assumed, *_by_parties(mechanism.parties))) if several else words
+
+    def own_refusals(self, mechanism: Skellam) -> list[Problem]:
+        """Refuse variances and groups out of the range of the core."""
+        size = 1.0 if mechanism.variance == "solve" else mechanism.total(mechanism.variance)
+        return self.lattice_refusals(mechanism.shift(), "variance", (size, SKELLAM_VARIANCES), "squared steps in all")
+
+
+class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]):
+    """The sum of several parties' discrete Gaussian noise against its shift by a whole number of steps."""
+
+    def released(self, mechanism: DistributedDiscreteGaussian, group: int) -> Released:
+        """Return the pair of one number, for all numbers that change."""
+        part = PartiesProfile(group * mechanism.shift(), mechanism.in_steps(mechanism.sigma), mechanism.parties)
+        return Released(part, part, mechanism.moved)
+
+    def described(self, mechanism: DistributedDiscreteGaussian) -> MechanismWords:
+        """Return the theorem of the distributed discrete Gaussian mechanism."""
+        size = (f"of parameter {shortest(sigma)}" for sigma in (mechanism.in_steps(mechanism.sigma), mechanism.sigma))
+        return self.lattice_words(
+            mechanism,
+            "the distributed discrete Gaussian mechanism",
+            "Kairouz, Liu & Steinke 2021 (arXiv:2102.06387)",
+            ("discrete Gaussian noise", *size),
+            mechanism.parties,
+        )
+
+    def own_refusals(self, mechanism: DistributedDiscreteGaussian) -> list[Problem]:
+        """Refuse scales, groups and numbers of parties out of the range of the core."""
+        size, parties = mechanism.in_steps(mechanism.sigma), mechanism.parties
+        problems = self.lattice_refusals(mechanism.shift(), "sigma", (size, PARTIES_STEPS))
+        spread = size * math.sqrt(parties)
+        if not problems and size < WIDE_STEPS and spread > MOST_SPREAD:
+            most = int((MOST_SPREAD / size) ** 2)
+            message = (
+                f"for σ below {WIDE_STEPS} steps, no bound is implemented for more than {most:_} parties with σ = {size:.6g}: "
+                f"write {most:_}, which is a bound for more of them too, since their noise comes in addition"
+            )
+            problems.append(
+                self.asked.problem(
+                    "no-valid-bound", self.node.at("mechanism", "parties"), message, allowed=f"at most {most:_}"
+                )
+            )
+        elif not problems and spread > PARTIES_STEPS[1]:
+            message = (
+                f"the noise of {parties:_} parties has σ = {spread:.6g} steps together; at most {PARTIES_STEPS[1]:g} are "
+                "implemented. Fewer parties are a bound for more of them too"
+            )
+            problems.append(
+                self.asked.problem("no-valid-bound", self.node.at("mechanism", "parties"), message, allowed="fewer parties")
+            )
+        elif not problems and not self._resolved(mechanism):
+            message = (
+                "a record changes a number by so many steps that noise this narrow makes up for them with a probability below "
+                "1e-60, which is not computed: there is no privacy to speak of. Give more noise"
+            )
+            problems.append(self.asked.problem("no-valid-bound", self.node.at("mechanism", "sigma"), message))
+        return problems
+
+    def _resolved(self, mechanism: DistributedDiscreteGaussian) -> bool:
+        """Return whether both ends of a profile are near each other where losses are large, for one of two of them."""
+        group = self.asked.privacy.group_size
+        profile = self.released(mechanism, 1 if group == "solve" else number(group)).upper.build()
+        return any(most - least <= UNRESOLVED for least, most in map(profile.delta, LARGE_LOSSES))
 
 
 #: The number of contributions that are listed in words.

@@ -16,11 +16,13 @@ use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::moments::divergence;
 use pyaccount_core::pair::opposed::Opposed;
+use pyaccount_core::pair::parties::Parties;
 use pyaccount_core::pair::poisson::PoissonPair;
 use pyaccount_core::pair::public::PublicParticipation;
 use pyaccount_core::pair::renyi;
 use pyaccount_core::pair::selection::{selection, Runs};
 use pyaccount_core::pair::shown::Shown;
+use pyaccount_core::pair::skellam::Skellam;
 use pyaccount_core::pair::sometimes::Sometimes;
 use pyaccount_core::pair::subsampled::subsampled;
 use pyaccount_core::pair::substitution::{displaced, Change};
@@ -314,6 +316,16 @@ impl RoundProfile {
     #[staticmethod]
     fn discrete_gaussian(shift: u64, sigma: f64) -> PyResult<Self> {
         Self::of(DiscreteGaussian::new(shift, sigma))
+    }
+
+    #[staticmethod]
+    fn skellam(shift: u64, variance: f64) -> PyResult<Self> {
+        Self::of(Skellam::new(shift, variance))
+    }
+
+    #[staticmethod]
+    fn parties(shift: u64, sigma: f64, parties: u64) -> PyResult<Self> {
+        Self::of(Parties::new(shift, sigma, parties))
     }
 
     /// Returns Poisson sampling of a mechanism; `inner` is its profile in the same direction.

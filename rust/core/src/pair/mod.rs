@@ -10,7 +10,8 @@
 //! [`substitution`] (batches of fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`],
 //! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
-//! sampling with truncated batches); [`discrete_laplace`] and [`discrete_gaussian`] (noise on the integers),
+//! sampling with truncated batches); [`discrete_laplace`], [`discrete_gaussian`], [`skellam`] and
+//! [`parties`] (noise on the integers, the last two with `integers`, which has symmetric log-concave laws),
 //! [`exponential`] (mechanisms of bounded range), [`exponential_runs`] (several of these in a row), [`tabulated`] (stated
 //! values), [`renyi`] (stated Rényi bounds), [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of
 //! which the output may tell), [`selection`] (the best of a random number of their runs); [`amplification`] (one draw
@@ -35,10 +36,12 @@ pub mod exponential;
 pub mod exponential_runs;
 pub mod gaussian;
 pub mod hull;
+mod integers;
 pub mod laplace;
 pub mod mixture;
 pub mod moments;
 pub mod opposed;
+pub mod parties;
 pub mod poisson;
 pub mod public;
 pub mod pure;
@@ -47,6 +50,7 @@ pub mod renyi;
 mod sampled_moments;
 pub mod selection;
 pub mod shown;
+pub mod skellam;
 pub mod sometimes;
 pub mod subsampled;
 pub mod substitution;
