@@ -203,10 +203,10 @@ class RoundProfile:
 
     @staticmethod
     def parties(shift: int, sigma: float, parties: int) -> RoundProfile:
-        """The sum of so many variables with the law ∝ e^(−x²/2σ²) on the integers against itself moved by `shift`, both directions.
+        """The sum of several variables with the law ∝ e^(−x²/2σ²) on the integers, against itself moved by `shift`.
 
-        The shift and the number of parties are from 1 to 10⁶, σ is at least 0.1, and σ·√parties at most 10⁴; for σ below 1.5 it is
-        at most 1000.
+        The shift and the number of parties are from 1 to 10⁶, σ is at least 0.1, and σ·√parties at most 10⁴, or for
+        σ below 1.5 at most 1000. Both directions have this profile.
         """
 
     @staticmethod

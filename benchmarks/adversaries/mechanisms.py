@@ -99,7 +99,9 @@ def poissons(at: Setting) -> Component:
     parties = at.rng.choice([1, 1, 2, 7])
     if parties > 1:
         given["parties"] = parties
-    size = at.rng.choice([at.number(0.05, 6.0), at.number(0.3, 6.0), at.number(0.001, 0.05)])
+    size = at.rng.choice([at.number(0.2, 6.0), at.number(0.3, 6.0), at.number(0.001, 0.05)])
+    if size < 0.05 and shift * moved * at.group > 2:
+        raise Impossible  # no mass of several runs would be a double
     variance = (size * shift * step) ** 2 / parties
     body = mechanism("skellam", variance=variance, **given)
     steps = float(parties * Fraction(repr(variance)) / Fraction(repr(step)) ** 2)
@@ -118,9 +120,7 @@ def several(at: Setting) -> Component:
     return _shifted(at, body, lambda one: several_gaussians(one, steps, parties), shift, moved)
 
 
-def _shifted(
-    at: Setting, body: dict[str, object], law: Callable[[int], Law], shift: int, moved: int
-) -> Component:
+def _shifted(at: Setting, body: dict[str, object], law: Callable[[int], Law], shift: int, moved: int) -> Component:
     """Return numbers with noise whose law, moved by some steps, is known: the worst pair, and others."""
     others = [power(law(one), moved) for one in range(1, shift)]
     if at.group > 1:

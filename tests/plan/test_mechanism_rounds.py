@@ -156,11 +156,13 @@ def test_noise_that_parties_add_to_a_sum(count: int) -> None:
     two = {"kind": "skellam", "variance": 4, "parties": 2, "sensitivity": 2}
     pair = [(p, q) for p, q in zip(law[:-2], law[2:], strict=True) if min(p, q) > 1e-20]
     assert encloses(certified({"mechanism": two, "count": count}), epsilon_of(power(pair, count)))
-    assert certified({"mechanism": {**two, "variance": 8, "parties": 1}}).epsilon == certified({"mechanism": two}).epsilon
+    assert (
+        certified({"mechanism": {**two, "variance": 8, "parties": 1}}).epsilon == certified({"mechanism": two}).epsilon
+    )
     one = np.exp(-(np.arange(-40, 41) ** 2) / (2 * 0.6**2))
     four = np.convolve(np.convolve(one, one), np.convolve(one, one))
     four /= four.sum()
-    pair = [(p, q) for p, q in zip(four[:-1], four[1:], strict=True) if min(p, q) > 1e-20]
+    pair = [(p, q) for p, q in itertools.pairwise(four) if min(p, q) > 1e-20]
     noise = {"kind": "distributed-discrete-gaussian", "sigma": 0.6, "parties": 4}
     found = certified({"mechanism": noise, "count": count})
     assert encloses(found, epsilon_of(power(pair, count)))
@@ -170,7 +172,10 @@ def test_noise_that_parties_add_to_a_sum(count: int) -> None:
 
 
 def test_no_epsilon_holds_at_delta_0_with_noise_of_parties() -> None:
-    for noise in ({"kind": "skellam", "variance": 4}, {"kind": "distributed-discrete-gaussian", "sigma": 2, "parties": 3}):
+    for noise in (
+        {"kind": "skellam", "variance": 4},
+        {"kind": "distributed-discrete-gaussian", "sigma": 2, "parties": 3},
+    ):
         with pytest.raises(pyaccount.DocumentError, match="no ε holds at δ = 0"):
             certified({"mechanism": noise}, delta=0)
 

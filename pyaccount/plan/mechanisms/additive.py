@@ -9,15 +9,15 @@ More noise of these laws is never less private, so that the least noise can be s
 something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
 Laplace noise of scale c otherwise: (1 + b²t²)/(1 + c²t²) = b²/c² + (1 − b²/c²)/(1 + c²t²). For discrete Laplace noise with
 u = e^(−1/b) < v = e^(−1/c) its law is a mixture of 0 and of the law ∝ v^|x|, since (1 − 2u·cos t + u²)/(1 − 2v·cos t + v²) is
-u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For Skellam noise it is Skellam noise. For discrete Gaussian noise nothing like this
-is proven, except that more parties of one σ add more of it.
+u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For Skellam noise it is Skellam noise. For discrete Gaussian noise nothing like
+this is proven, except that more parties with one σ add more of it.
 
-**Several parties** whose integers are summed add noise each: what is seen is the sum of all integers and all noises, modulo some
-number or not, which makes no difference to a bound, as a remainder is a function of the sum. A party of which a record is removed
-must add its noise all the same: otherwise what the record changes is not bounded. The law of the sum is log-concave as that of one
-party's noise is, so the pair is the law of the whole noise against its shift, and the argument about smaller shifts holds (a
-likelihood ratio that rises makes thresholds the best tests). Noise of further parties is something independent that is added. So a
-number of parties that is too small is still a bound, and what is known of a party's noise makes it one party fewer.
+**Several parties** whose integers are summed add noise each. What is seen is the sum of all integers and all noises, or its
+remainder modulo some number, which is a function of it. The law of the noise is log-concave as that of one party's noise is, so
+a likelihood ratio rises with the outcome, thresholds are the best tests, and the argument about smaller shifts holds. Noise of
+further parties is something independent that is added: too small a number of parties is still a bound, and a party whose noise is
+known is one party fewer. A party of which a record is removed must add its noise all the same: otherwise it is not bounded what
+the record changes.
 
 **Mixture of Gaussians**: Gaussian noise on a vector to which a record contributes a random amount. The vector has a
 contribution of norm s_j or less with probability p_j, which is drawn anew in every run and independent of everything else. The
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)
-#: The variances of Skellam noise for which the core has a profile, in squared steps; and the σ of one party's discrete Gaussian noise,
-#: the σ from which on that of many parties is as easy as that of one, and the largest σ√n of other ones.
+#: The variances of Skellam noise for which the core has a profile, in squared steps; the σ of one party's discrete Gaussian
+#: noise; the σ from which on the noise of many parties is as easy as that of one, and the largest σ√n below it.
 SKELLAM_VARIANCES = (1e-9, 1e8)
 PARTIES_STEPS = (0.1, 1e4)
 WIDE_STEPS, MOST_SPREAD = 1.5, 1000.0
@@ -348,7 +348,9 @@ class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]
                 "implemented. Fewer parties are a bound for more of them too"
             )
             problems.append(
-                self.asked.problem("no-valid-bound", self.node.at("mechanism", "parties"), message, allowed="fewer parties")
+                self.asked.problem(
+                    "no-valid-bound", self.node.at("mechanism", "parties"), message, allowed="fewer parties"
+                )
             )
         elif not problems and not self._resolved(mechanism):
             message = (

@@ -38,13 +38,13 @@ struct Entry {
 /// * Precision: that of the table, and a few units of rounding for each outcome that matters.
 /// * Source: the head of this file.
 #[derive(Debug, Clone)]
-pub(super) struct Law {
+pub(super) struct LogConcave {
     entries: Vec<Entry>,
     /// 1/p(0).
     whole: Approximation,
 }
 
-impl Law {
+impl LogConcave {
     /// Creates the law from ln p(k)/p(0) for k = 0, …, K ≥ 1, each with a bound on its error.
     ///
     /// The constant may be off too, in which case the error of the first entry is not 0.
@@ -206,7 +206,7 @@ mod tests {
     #[allow(clippy::cast_precision_loss)] // small integers
     fn the_geometric_law_has_its_profile() {
         for (shift, scale) in [(1_u64, 0.5_f64), (3, 2.0), (7, 5.0)] {
-            let law = Law::new(&geometric(scale, 4000));
+            let law = LogConcave::new(&geometric(scale, 4000));
             let exact = crate::pair::discrete_laplace::DiscreteLaplace::new(shift, scale).unwrap();
             for step in -30..30 {
                 let epsilon = 0.041 * f64::from(step) * real(shift) / scale;
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_short_table_bounds_what_it_does_not_have() {
-        let (whole, short) = (Law::new(&geometric(1.0, 700)), Law::new(&geometric(1.0, 9)));
+        let (whole, short) = (LogConcave::new(&geometric(1.0, 700)), LogConcave::new(&geometric(1.0, 9)));
         for shift in [1.0, 4.0, 12.0, 18.0, 19.0, 20.0, 60.0] {
             for epsilon in [-3.0, -0.5, 0.0, 0.7, 3.5, 11.5, 17.5, 18.5, 30.0] {
                 let (wide, exact) = (short.point(shift, epsilon), whole.point(shift, epsilon));

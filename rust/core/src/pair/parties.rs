@@ -1,7 +1,7 @@
 //! An integer released with the discrete Gaussian noise of several parties, each of which adds its own.
 //!
 //! X is the sum of n independent variables with laws ∝ e^{−x²/2σ²} on the integers. It is not discrete Gaussian (Kairouz, Liu &
-//! Steinke 2021). Its law is log-concave, as a convolution of log-concave laws, so [`Law`](super::integers) has its profile.
+//! Steinke 2021). Its law is log-concave, as a convolution of log-concave laws, so [`LogConcave`](super::integers) has its profile.
 //!
 //! **The law.** With s² = nσ², Pr[X = k] ∝ Σ e^{−|z|²/2σ²} over all integer vectors z with the sum k. |z|² is k²/n and the square of
 //! the distance of z from (k/n)(1, …, 1), so `Pr[X = k] ∝ e^{−k²/2s²} Θ(k)`. Adding 1 to every z_i moves k by n and keeps that
@@ -30,7 +30,7 @@ use num_traits::Zero;
 
 use crate::error::{domain, Result};
 use crate::exact::{decimal, Rational};
-use crate::pair::integers::{Law, RESOLVED};
+use crate::pair::integers::{LogConcave, RESOLVED};
 use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::special::{real, UNIT_ROUNDOFF};
 
@@ -58,7 +58,7 @@ const USED: f64 = 1e-240;
 #[derive(Debug, Clone)]
 pub struct Parties {
     shift: f64,
-    law: Law,
+    law: LogConcave,
     /// Both bounds on divergences: D_a ≤ a·`split`, and D_a ≤ a·`wide` + `spread` where the last is known.
     split: Rational,
     wide: Rational,
@@ -105,7 +105,7 @@ impl Parties {
         };
         Ok(Self {
             shift: d,
-            law: Law::new(&logs),
+            law: LogConcave::new(&logs),
             split: half(squares, &variance),
             wide: half(whole(shift) * whole(shift), &(whole(parties) * &variance)),
             spread: if more == 0 { Some(Rational::zero()) } else { spread.and_then(Rational::from_float) },

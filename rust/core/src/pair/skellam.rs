@@ -1,7 +1,7 @@
 //! An integer released with Skellam noise: the difference of two independent Poisson variables of mean μ/2 each.
 //!
 //! The law is p(x) = e^{−μ} I_x(μ) on the integers, with variance μ; sums of independent Skellam variables are Skellam, with the
-//! sum of the variances. A Poisson law is log-concave, so this one is, and [`Law`](super::integers) has its profile.
+//! sum of the variances. A Poisson law is log-concave, so this one is, and [`LogConcave`](super::integers) has its profile.
 //!
 //! **The ratios** r(k) = p(k + 1)/p(k) follow backwards from I_{k−1} − I_{k+1} = (2k/μ) I_k (Abramowitz & Stegun 9.6.26):
 //! `r(k − 1) = 1/(2k/μ + r(k))`, a sum of positive terms in which errors shrink by r(k)r(k − 1). Since ratios fall, r(k) ≤ r(k −
@@ -19,7 +19,7 @@
 //! series from where it is negative; for large orders the table is made longer.
 
 use crate::error::{domain, Result};
-use crate::pair::integers::{Law, RESOLVED};
+use crate::pair::integers::{LogConcave, RESOLVED};
 use crate::pair::moments::{log_sum, ABSOLUTE};
 use crate::pair::{Profile, ProfilePoint, Reversal};
 use crate::run::Run;
@@ -45,7 +45,7 @@ pub struct Skellam {
     variance: f64,
     /// The largest integer of the table.
     last: u64,
-    law: Law,
+    law: LogConcave,
 }
 
 impl Skellam {
@@ -64,7 +64,7 @@ impl Skellam {
         }
         let reach = reach(variance);
         let last = shift + reach;
-        Ok(Self { shift: d, variance, last, law: Law::new(&logarithms(variance, last, 2 * reach + 16)) })
+        Ok(Self { shift: d, variance, last, law: LogConcave::new(&logarithms(variance, last, 2 * reach + 16)) })
     }
 }
 
@@ -168,7 +168,7 @@ impl Profile for Skellam {
             return Ok(None);
         }
         run.check()?;
-        let longer = (last > self.last).then(|| Law::new(&logarithms(self.variance, last, 2 * last + 16)));
+        let longer = (last > self.last).then(|| LogConcave::new(&logarithms(self.variance, last, 2 * last + 16)));
         let law = longer.as_ref().unwrap_or(&self.law);
         let (mut terms, mut x) = (Vec::new(), d - far);
         while x <= far {
