@@ -130,6 +130,7 @@ def test_zcdp_of_mechanisms() -> None:
     for one, rho in (
         (gaussian(2.0, 4), 0.5),
         (mechanism(kind="discrete-gaussian", sensitivity=1, sigma=2), 0.125),
+        (mechanism(kind="distributed-discrete-gaussian", sensitivity=4, sigma=2, parties=4), 0.5),
         (mechanism(kind="exponential", epsilon=1), math.log(math.e - 1.0) - 1.0 + 1.0 / (math.e - 1.0)),
         (mechanism(kind="laplace", sensitivity=1, scale=2), math.exp(-0.5) - 0.5),
         (mechanism(kind="stated", epsilon=1), math.tanh(0.5)),
@@ -173,7 +174,7 @@ def test_what_has_no_bound_is_refused_with_what_to_do(snapshot: Snapshot) -> Non
         *refused(GAUSSIAN, poisson(1.0, 0.01), approximate, mechanism(kind="stated", rho=0.1)),
         *refused(GAUSSIAN, mechanism(kind="discrete-gaussian", sensitivity=1, sigma=2)),
         *refused(RENYI, approximate, mechanism(kind="stated", renyi=[{"order": 3, "epsilon": 0.1}])),
-        *refused(CONCENTRATED, poisson(1.0, 0.01), approximate),
+        *refused(CONCENTRATED, poisson(1.0, 0.01), approximate, mechanism(kind="skellam", variance=4)),
     ):
         assert problem.slug == "no-valid-bound"
         assert problem.message.startswith("no bound is implemented for ")

@@ -206,11 +206,11 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
     def lattice_words(
         self, mechanism: OnLattice, theorem: str, source: str, noise: tuple[str, ...], parties: int | None = None
     ) -> MechanismWords:
-        """Return the words of a theorem that is attained; `noise` is its name, and its size in steps and in its unit.
+        """Return the words of a theorem that is attained; `noise` is its name, both sizes (in steps first), and how it is drawn.
 
         `parties` is how many of them add this noise each, if there are several.
         """
-        name, in_steps, size = noise
+        name, in_steps, size, *how = noise
         several = "" if parties is None else f"the sum of {parties} times "
         multiples = "integers" if mechanism.step == 1.0 else "multiples of a step"
         return MechanismWords(
@@ -224,7 +224,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                     f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
                     f"Numbers and noise are multiples of {shortest(mechanism.step)}.",
                 ),
-                _drawn(f"{name} {size}", "exactly, not by rounding"),
+                _drawn(f"{name} {size}", *(how or ["exactly, not by rounding"])),
                 *(() if parties is None else _by_parties(parties)),
             ),
         )
@@ -297,7 +297,7 @@ class SkellamPlan(OnLatticePlan[Skellam]):
             mechanism,
             "the Skellam mechanism",
             "Agarwal, Kairouz & Liu 2021 (arXiv:2110.04995)",
-            ("Skellam noise", f"of variance {total}", f"{own} (two Poisson variables, half of it each)"),
+            ("Skellam noise", f"of variance {total}", own, "as the difference of two Poisson variables, exactly"),
         )
         return replace(words, assumed=(*words.assumed, *_by_parties(mechanism.parties))) if several else words
 
