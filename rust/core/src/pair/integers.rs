@@ -132,7 +132,7 @@ impl LogConcave {
         if found.is_some() {
             return Approximation { value, error };
         }
-        // Beyond the table there is less than what its last entry stands for.
+        // Beyond the table there is what the error of its last sum allows for.
         Approximation { value: 0.0, error: if error.is_finite() { error } else { f64::INFINITY } }
     }
 
