@@ -17,77 +17,60 @@ GUARD = 40
 WIDE = 320
 
 
-@cache
-def _inverse_tangent(inverse: int, bits: int, sign: int) -> int:
-    """Return Σ_n sign^n/((2n + 1)·inverse^(2n + 1)): atan(1/inverse), or atanh for sign 1; within 2^18 units.
+def _inverse_tangent(inverse: int, bits: int) -> int:
+    """Return atan(1/inverse) = Σ_n (−1)^n/((2n + 1)·inverse^(2n + 1)) within 2^18 units.
 
     Each of fewer than 2^17 terms is rounded twice; what follows the first zero is below one unit, as the terms fall by 4 or more.
     """
     power, total, n = (1 << bits) // inverse, 0, 0
     while power:
-        total += sign**n * (power // (2 * n + 1))
+        total += (-1) ** n * (power // (2 * n + 1))
         power //= inverse * inverse
         n += 1
     return total
 
 
 @cache
-def ln2(bits: int) -> int:
-    """Return ln 2 = 2·atanh(1/3) within one unit."""
-    return 2 * _inverse_tangent(3, bits + GUARD, 1) >> GUARD
-
-
-@cache
 def root_of_two_pi(bits: int) -> int:
     """Return √(2π) within one unit; π = 16·atan(1/5) − 4·atan(1/239) (Machin)."""
     work = bits + GUARD
-    pi = 16 * _inverse_tangent(5, work, -1) - 4 * _inverse_tangent(239, work, -1)
+    pi = 16 * _inverse_tangent(5, work) - 4 * _inverse_tangent(239, work)
     return math.isqrt(2 * pi << 2 * bits - work)
 
 
 def exp(x: int, bits: int) -> int:
-    """Return e^x for x < 2^60.
+    """Return e^x = (e^(x/2^m))^(2^m), where |x|/2^m < 2^−8.
 
-    With k = ⌊x/ln 2⌋ from enough bits, x = k·ln 2 + r, 0 ≤ r < 0.7. k·ln 2 has 64 further bits, so that r errs by less than 3
-    units of 2^−work. Taylor's series of e^(r/2^8) ends at the first term that is zero: each of its N < 2^10 terms errs by at
-    most 3 units, what follows by 8. Eight squarings multiply the error by less than 2^8·e^0.7·2, and add fewer than 2^9 units:
-    less than 2^22 in all, times 2^k, where work − bits = 40 + max(k, 0). That is below 2^−18 units of the result, which is then
-    rounded.
+    Taylor's series ends at a term that is rounded to zero: each of its N < 2^14 terms errs by at most 3 units, what follows by 8,
+    and x/2^m by one: less than 2^16 units in all, of a power near 1. A square has twice the relative error, and a further unit.
+    So m squarings make it less than 2^(m + 17) units, times e^x if x > 0. `work` has GUARD + m bits more than the result, and
+    1.5·x > x·log₂ e further ones: the error is below 2^−22 units of the result, which is then rounded.
     """
-    k = (x << 64) // ln2(bits + 64)
-    work = bits + GUARD + max(k, 0)
-    y = ((x << work - bits) - (k * ln2(work + 64) >> 64)) >> 8
-    total = term = 1 << work
-    n = 1
-    while term > 0:
+    m = max(0, x.bit_length() - bits) + 8
+    work = bits + GUARD + m + max(0, 3 * x >> bits + 1) + 1
+    y, total, term, n = x << work - bits >> m, 1 << work, 1 << work, 1
+    while term:
         term = (term * y >> work) // n
         total += term
         n += 1
-    for _ in range(8):
+    for _ in range(m):
         total = total * total >> work
-    shift = work - bits - k
-    return total + (1 << shift >> 1) >> shift
+    return total + (1 << work - bits - 1) >> work - bits
 
 
 def ln(x: int, bits: int) -> int:
-    """Return ln x for x > 0.
+    """Return ln x for x > 0, by Newton's method from a double: ln x = y + ln(1 + d), d = x·e^−y − 1.
 
-    With a double y near ln x and d = x·e^−y − 1, ln x = y + ln(1 + d), and |d| < 2^−30 is checked. e^−y has log₂ x bits more
-    than the result and GUARD, so that d errs by less than 2 units. The series of ln(1 + d) ends at a term that is rounded to 0
-    or −1; each of fewer than 2^10 terms errs by less than 2 units, and what follows is below 2.
+    e^−y has log₂ x bits more than y, so that d errs by less than 2 units. It ends once d² is below one unit: then y + d errs by
+    less than 3.
     """
-    work = bits + GUARD + max(0, x.bit_length() - bits)
-    start = round((math.log(x) - bits * math.log(2.0)) * (1 << 60))
-    y = start << work - 60 if work >= 60 else start >> 60 - work
-    d = (x * exp(-y, work) >> bits) - (1 << work)
-    if abs(d) >= 1 << work - 30:
-        raise ArithmeticError("the first value of a logarithm is not near enough")
-    total, power, n = y, d, 1
-    while power not in (0, -1):
-        total += power // n if n % 2 else -(power // n)
-        power = power * d >> work
-        n += 1
-    return total + (1 << work - bits - 1) >> work - bits
+    work = bits + GUARD
+    more = work + max(0, x.bit_length() - bits)
+    y, d = round((math.log(x) - bits * math.log(2.0)) * (1 << GUARD)) << bits, 1 << work
+    while d * d >> work:
+        d = (x * exp(-y << more - work, more) >> bits + more - work) - (1 << work)
+        y += d
+    return y + (1 << GUARD - 1) >> GUARD
 
 
 def tail(x: int, bits: int) -> int:

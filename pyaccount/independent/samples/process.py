@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol
 
-from ..enclosures import exp, ln2, up
+from ..enclosures import exp, ln, up
 from ..form import refused
 
 #: Numbers of an outcome are in units of 2^−PLACES, and exponents in units of 2^−60.
@@ -179,7 +179,7 @@ def _packed(rows: Sequence[int]) -> int:
     return int.from_bytes(b"".join([row.to_bytes(16, "little") for row in rows]), "little")
 
 
-LN2 = ln2(EXPONENT)
+LN2 = ln(2 << EXPONENT, EXPONENT)
 TABLE = [exp(k << EXPONENT - 12, EXPONENT) for k in range(2840)]
 REST = (1 << EXPONENT - 12) - 1
 
