@@ -14,8 +14,8 @@ FINE = 0.03
 WeightedLosses = Sequence[tuple[float, float]]
 
 
-def threshold(signed: Mapping[int, int], shift: int, bits: int) -> int:
-    """Return about the t at which Σ c_j·N(js) is 0: the logarithms of its positive and negative parts are alike there."""
+def thresholds(signed: Mapping[int, int], shift: int, bits: int) -> tuple[list[int], list[int]]:
+    """Return t below and above the zero of Σ c_j·N(js), where its positive and negative parts are alike; near ones first."""
     s = shift / (1 << bits)
     above, below = ([(j * s, math.log(abs(each))) for j, each in signed.items() if each * sign > 0] for sign in (1, -1))
     means, logs = zip(*above, *below, strict=True)
@@ -28,7 +28,9 @@ def threshold(signed: Mapping[int, int], shift: int, bits: int) -> int:
             break
         t -= (a - b) / (rise - fall) if rise > fall else math.inf
         t = t if low < t < high else (low + high) / 2
-    return int(t * (1 << 50)) << bits - 50
+    middle = int(t * (1 << 50)) << bits - 50
+    steps = [(1 << bits) + abs(middle) >> 44 - 4 * n for n in range(12)]
+    return [middle - step for step in steps], [middle + step for step in steps]
 
 
 def _log_sum(terms: WeightedLosses, t: float) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 
-from .composition import RoundCounts, composed, connected_laws, hull
+from .composition import RoundCounts, composed, connected_laws
 from .enclosures import exp, ln, up
-from .lattice import SPACING, Law, LossGrid, NotCheckableError
+from .lattice import SPACING, Law, LossGrid, NotCheckableError, hull
 from .laws import Round
 
 
@@ -70,11 +70,13 @@ class SampledRound(OfRuns):
             raise NotCheckableError("a sample of so few")
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the bound; the argument errs by 1/q units, and a profile has a slope of at most 1."""
-        if not self.alone:
-            return math.ceil(self.q * self.profile(grid, grid.alpha(k), side)) + 2
-        if side:
-            return grid.reflected(k, self.value(grid, -k, 0))
+        """Return the bound of one side."""
+        if self.alone:
+            return super().value(grid, k, side)
+        return math.ceil(self.q * self.profile(grid, grid.alpha(k), side)) + 2
+
+    def at(self, grid: LossGrid, k: int) -> int:
+        """Return q·h(1 + (α − 1)/q); the argument errs by 1/q units, and a profile has a slope of at most 1."""
         alpha, one = grid.alpha(k), 1 << grid.bits
         inner = one + math.floor((alpha - one) / self.q)
         if inner <= 0:
@@ -172,5 +174,4 @@ class BestRound(OfRuns):
             if at < len(values):
                 total += mass * (values[at] if at >= 0 else most)
         mean = up(self.mean, grid.bits)
-        self.infinite = (law.infinite * mean // 10**grid.digits) + 1
         return int(min(one, ((total // 10**grid.digits + 1) * mean >> grid.bits) + 2))

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from . import choices
 from .enclosures import exp
-from .lattice import Law, LossGrid, NotCheckableError, connected, power, product, tilted
+from .lattice import Law, LossGrid, NotCheckableError, connected, hull, power, product, tilted
 from .laws import GaussianRound, Ranges, Renyi, Round
 
 #: Rounds of one kind, and how many there are.
@@ -29,10 +29,11 @@ def nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -
     one, h = 1 << grid.bits, grid.h
 
     def of_side(side: int) -> list[tuple[int, int]]:
-        found, k, steps = [(0, min(one, part.value(grid, 0, side)))], 0, 1
-        while k * h < min(1e4, 0.69 * grid.bits) and (found[-1][1] - part.infinite) << grid.bits > least * (
-            grid.alpha(k) if side else one
-        ):
+        found, k, steps, end = [(0, min(one, part.value(grid, 0, side)))], 0, 1, int(min(1e4, 0.69 * grid.bits) / h)
+        # What counts as an infinite loss does not fall.
+        rest = part.value(grid, end, side)
+        rest = rest if rest < one >> 1 else 0
+        while k < end and (found[-1][1] - rest) << grid.bits > least * (grid.alpha(k) if side else one):
             k += steps
             value = min(one, part.value(grid, k, side))
             if value > found[-1][1] + (found[-1][1] >> 10) + 1000:
@@ -60,7 +61,7 @@ def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> Non
     It does not increase, is at least 1 − α, and no set of outputs of two data sets has more. Errors are at most 2^30·α units.
     """
     one, known = 1 << grid.bits, [node for node in nodes[:: max(1, len(nodes) // 4)] if node[0] >= 0]
-    (last, final), pair = nodes[-1], part.attained()
+    (last, final), pair = nodes[-1], part.attained
     beyond = (last + max(1, round(loss / grid.h)) for loss in BEYOND)
     for k, value in [*known, nodes[-1], *((k, min(one, part.value(grid, k, 0))) for k in beyond)]:
         alpha = grid.alpha(k)
@@ -71,18 +72,6 @@ def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> Non
                 least = max(least, pair.mass(t, grid.bits, 0) - (alpha * pair.mass(t, grid.bits, 1) >> grid.bits))
         if value < least - error or (k > last and value > final + error):
             raise NotCheckableError(f"a round whose bound is not that of a law, near the loss {k * grid.h:.3g}")
-
-
-def hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the lower convex hull of points, of which each is on the right of the one before."""
-    kept: list[tuple[int, int]] = []
-    for x, y in points:
-        while len(kept) > 1 and (kept[-1][1] - kept[-2][1]) * (x - kept[-1][0]) >= (y - kept[-1][1]) * (
-            kept[-1][0] - kept[-2][0]
-        ):
-            kept.pop()
-        kept.append((x, y))
-    return kept
 
 
 def together(parts: RoundCounts) -> list[tuple[Round, int]]:

@@ -112,6 +112,18 @@ def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, La
     return laws
 
 
+def hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the lower convex hull of points, of which each is on the right of the one before."""
+    kept: list[tuple[int, int]] = []
+    for x, y in points:
+        while len(kept) > 1 and (kept[-1][1] - kept[-2][1]) * (x - kept[-1][0]) >= (y - kept[-1][1]) * (
+            kept[-1][0] - kept[-2][0]
+        ):
+            kept.pop()
+        kept.append((x, y))
+    return kept
+
+
 def coefficients(a: list[int], b: list[int], digits: int, *, up: bool = True) -> list[int]:
     """Return the coefficients of the product of two polynomials, divided by 10^digits and rounded.
 

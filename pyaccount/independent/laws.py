@@ -16,10 +16,12 @@ from itertools import accumulate, pairwise
 
 from . import choices
 from .enclosures import exp, ln, root, tail, up
-from .lattice import Law, LossGrid, NotCheckableError, coefficients, repeated
+from .lattice import Law, LossGrid, NotCheckableError, coefficients, hull, repeated
 
 #: By how much weights that are rounded up may exceed 1 together.
 ROUNDED = Fraction(1, 1 << 60)
+#: Bits of chords beyond those of the values.
+MORE = 128
 
 
 class Round:
@@ -27,32 +29,32 @@ class Round:
 
     #: Whether one bound holds for both sides; whether values need not be convex, so that their lower hull is taken.
     symmetric = hull = False
-    #: Digits that masses need besides the usual ones; and mass, in the last units, that counts as an infinite loss.
-    more_digits = infinite = 0
+    #: Digits that masses need besides the usual ones.
+    more_digits = 0
     #: The largest loss, if there is one.
     largest: Fraction | None = None
+    #: The laws of two data sets, if some are known: no bound is below them.
+    attained: KnownPair | None = None
 
-    def attained(self) -> KnownPair | None:
-        """Return the laws of two data sets, if some are known: no bound is below them."""
-        return None
+    def at(self, grid: LossGrid, k: int) -> int:
+        """Return an upper bound of H_α(P‖Q) at e^(kh) for any k, with grid.bits bits."""
+        raise NotCheckableError("a run whose rounds do not compose, inside of a sample or beside others")
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return an upper bound of the profile at e^(kh), k ≥ 0, with grid.bits bits."""
-        raise NotCheckableError("a run whose rounds do not compose, inside of a sample or beside others")
+        """Return the bound of one side at e^(kh), k ≥ 0: that, or the reflection of that at e^(−kh)."""
+        if side and not self.symmetric:
+            return grid.reflected(k, self.at(grid, -k))
+        return self.at(grid, k)
 
 
 class KnownPair(Round):
     """Two laws P and Q, with sets S₂ ⊂ S₁ between which {P > αQ} lies: H_α ≤ P(S₁) − α·Q(S₂), and H_α ≥ P(S₁) − α·Q(S₁).
 
     The sets are nested, and named by numbers t. `lost` of P, and of Q if both are rounded, counts as an infinite loss; what is
-    left out only raises H. Side 1 is the reflection.
+    left out only raises H.
     """
 
     lost = Fraction(0)
-
-    def attained(self) -> KnownPair | None:
-        """Return these laws."""
-        return self
 
     def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
         """Return the names of S₁ and S₂ for α = e^loss, which are both given within a unit."""
@@ -62,18 +64,15 @@ class KnownPair(Round):
         """Return P (0) or Q (1) of a set, within 2^20 units: a law has fewer than 2^18 weights."""
         raise NotImplementedError
 
-    def at(self, loss: int, alpha: int, bits: int) -> int:
-        """Return a bound of H_α for any α > 0."""
+    def at(self, grid: LossGrid, k: int) -> int:
+        """Return the bound of a pair."""
+        return self.bound(grid.loss(k), grid.alpha(k), grid.bits)
+
+    def bound(self, loss: int, alpha: int, bits: int) -> int:
+        """Return a bound of H_α for any α = e^loss."""
         first, second = self.between(loss, alpha, bits)
         p, q = self.mass(first, bits, 0), self.mass(second, bits, 1)
         return p - (alpha * q >> bits) + ((alpha >> bits) + 2 << 20) + up(self.lost, bits)
-
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the bound, or the reflection of that at e^(−kh)."""
-        self.infinite = up(self.lost, grid.bits)
-        if side:
-            return grid.reflected(k, self.at(grid.loss(-k), grid.alpha(-k), grid.bits))
-        return self.at(grid.loss(k), grid.alpha(k), grid.bits)
 
 
 class MixtureRound(KnownPair):
@@ -93,7 +92,7 @@ class MixtureRound(KnownPair):
         lost: Fraction = Fraction(0),
     ) -> None:
         """Take the weights of j ≠ 0 under P and Q, and s²."""
-        self.w, self.v, self.square, self.lost = dict(w), dict(v or {}), square, lost
+        self.w, self.v, self.square, self.lost, self.attained = dict(w), dict(v or {}), square, lost, self
         sums = [sum(each.values(), lost if each else Fraction(0)) for each in (self.w, self.v)]
         least = min(*self.w.values(), *self.v.values(), lost)
         if max(sums) > 1 + lost + ROUNDED or least < 0 or 0 in {*self.w, *self.v}:
@@ -110,7 +109,7 @@ class MixtureRound(KnownPair):
         return root(self.square, bits), weights
 
     def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
-        """Return thresholds, where P − αQ is negative, and positive; they are looked for around one in doubles."""
+        """Return thresholds, where P − αQ is negative, and positive: any do, and those chosen are near each other."""
         s, weights = self.rounded(bits)
         signed = {j: (p << bits) - alpha * q for j, (p, q) in weights.items()}
         signs, far = [each > 0 for each in signed.values() if each], 1 << bits + 60
@@ -118,13 +117,9 @@ class MixtureRound(KnownPair):
             raise NotCheckableError("a pair whose likelihood ratio is not known to increase")
         if all(signs) or not any(signs):
             return (-far, -far) if any(signs) else (far, far)
-        middle = choices.threshold(signed, s, bits)
-
-        def beyond(way: int) -> int:
-            steps = (middle + way * ((1 << bits) + abs(middle) >> 44 - 4 * n) for n in range(12))
-            return next((t for t in steps if _sign(signed, s, t, bits) == way), way * far)
-
-        return beyond(-1), beyond(1)
+        below, above = choices.thresholds(signed, s, bits)
+        low = next((t for t in below if _sign(signed, s, t, bits) < 0), -far)
+        return low, next((t for t in above if _sign(signed, s, t, bits) > 0), far)
 
     def mass(self, t: int, bits: int, law: int) -> int:
         """Return the mass of {y > t}."""
@@ -166,7 +161,8 @@ class FiniteRound(KnownPair):
         sides = list(zip(*outcomes, strict=True))
         if sum(sides[0]) != sum(sides[1]) or min(map(min, sides)) < 0 or not any(sides[0]):
             raise NotCheckableError("outcomes whose probabilities do not add up to 1")
-        self.lost, self.symmetric = lost, sorted(outcomes) == sorted((q, p) for p, q in outcomes)
+        self.lost, self.attained = lost, self
+        self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
         unit = math.lcm(*(each.denominator for side in sides for each in side))
         counts = [(int(p * unit), int(q * unit)) for p, q in outcomes if p + q]
         self.outcomes = sorted(counts, key=lambda pair: Fraction(pair[1], sum(pair)))
@@ -193,11 +189,8 @@ class LaplaceRound(KnownPair):
 
     def __init__(self, theta: Fraction, *, attained: bool = True) -> None:
         """Take the sensitivity in units of the scale, and whether this pair is that of two data sets."""
-        self.largest, self._attained = theta, attained
-
-    def attained(self) -> KnownPair | None:
-        """Return these laws, if they are those of two data sets."""
-        return self if self._attained else None
+        self.theta = self.largest = theta
+        self.attained = self if attained else None
 
     def between(self, loss: int, alpha: int, bits: int) -> tuple[int, int]:
         """Return ε."""
@@ -205,25 +198,43 @@ class LaplaceRound(KnownPair):
 
     def mass(self, t: int, bits: int, law: int) -> int:
         """Return 1 − e^((ε − θ)/2)/2 or e^((−ε − θ)/2)/2, if −θ ≤ ε < θ."""
-        assert self.largest is not None
-        one, theta = 1 << bits, up(self.largest, bits)
+        one, theta = 1 << bits, up(self.theta, bits)
         if abs(t) >= theta:
             return one if t < 0 else 0
         return exp(-t - theta >> 1, bits) >> 1 if law else one - (exp(t - theta >> 1, bits) >> 1)
 
 
-class Ranges(Round):
+class Chords(Round):
+    """A bound by values at some α: H is convex and does not increase, so it is below chords between them, and the last value."""
+
+    symmetric = True
+
+    def corners(self, bits: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the α, from one that is at most any that is asked for, and the values, with so many bits."""
+        raise NotImplementedError
+
+    def at(self, grid: LossGrid, k: int) -> int:
+        """Return the value on a chord; a unit of α is taken off."""
+        alphas, values = self.corners(grid.bits + MORE)
+        wide = grid.alpha(k) - 1 << MORE
+        i = bisect_right(alphas, wide) - 1
+        fall = 0
+        if i + 1 < len(alphas):
+            fall = (values[i] - values[i + 1]) * (wide - alphas[i]) // (alphas[i + 1] - alphas[i])
+        return (values[i] - fall >> MORE) + 2
+
+
+class Ranges(Chords):
     """Runs whose losses are each in an interval of length r, and may depend on those before (Dong, Durfee & Rogers 2020).
 
     h_0(α) = (1 − α)₊ and, with p = (e^r − x)/(e^r − 1), h_n(α) = sup over 1 ≤ x ≤ e^r of p·h_(n−1)(α/x) + (1 − p)·
     h_(n−1)(αe^r/x), on both sides. h_n is convex (a supremum of such functions), so it is below chords between α = e^(jg), g =
     r/parts, and h_(n−1) may be replaced by them. With x = e^(ig)·z, 1 ≤ z ≤ e^g, both arguments are each in one cell, whose
     chords are c − u·e^g/z and d − v·e^g/z. The sum is (K − A·z − B/z)/(e^r − 1), with A = e^(ig)(c − d) and B = e^g(e^r·u − v),
-    not negative by convexity, and at most (K − 2√(AB))/(e^r − 1). With 128 further bits, r ≤ 20 (checked) and g ≥ 2^−28 all
-    rounding is far below the two units that are added.
+    not negative by convexity, and at most (K − 2√(AB))/(e^r − 1). With MORE bits, r ≤ 20 (checked) and g ≥ 2^−28 all rounding is
+    far below the two units that are added.
     """
 
-    symmetric = True
     #: The most runs that are bounded together.
     MOST = 64
 
@@ -234,7 +245,7 @@ class Ranges(Round):
             raise NotCheckableError("losses in a range that is so small, or so large")
 
     @cache  # noqa: B019
-    def _nodes(self, bits: int) -> tuple[list[int], list[int]]:
+    def corners(self, bits: int) -> tuple[list[int], list[int]]:
         """Return e^(jg) and h_n there, for j from −(n + 1)·parts on."""
         m, one, most = self.parts, 1 << bits, (self.runs + 1) * self.parts
         alphas = [exp(up(self.r * j / m, bits), bits) for j in range(-most, most + 1)]
@@ -257,49 +268,27 @@ class Ranges(Round):
             best = max(best, most - 2 * math.isqrt(max(0, a * b)))
         return min(1 << bits, (best << bits) // (whole - (1 << bits)) + 1)
 
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the profile, on a chord between nodes."""
-        alphas, values = self._nodes(grid.bits + 128)
-        wide = grid.alpha(k) - 1 << 128
-        i = bisect_right(alphas, wide) - 1
-        if i + 1 >= len(alphas):
-            return 0
-        fall = (values[i] - values[i + 1]) * (wide - alphas[i]) // (alphas[i + 1] - alphas[i])
-        return (values[i] - fall >> 128) + 2
 
-
-class Guarantees(Round):
+class Guarantees(Chords):
     """Stated guarantees in both directions: H ≤ δ_i at e^ε_i (Kairouz, Oh & Viswanath 2015).
 
-    By reflection H ≤ 1 − (1 − δ_i)·e^(−ε_i) at e^(−ε_i). H is convex and does not increase: it is below chords between these
-    points, and beyond a point below its value. A point is moved to a larger α and to a larger value.
+    By reflection H ≤ 1 − (1 − δ_i)/A at 1/A for A ≥ e^ε_i. A point is moved to a larger α and to a larger value.
     """
-
-    symmetric = True
 
     def __init__(self, points: Sequence[tuple[Fraction, Fraction]]) -> None:
         """Take the ε_i and δ_i."""
         self.points = points
-        if len(points) > 100:
-            raise NotCheckableError("more than 100 stated guarantees of one mechanism")
 
     @cache  # noqa: B019
-    def _corners(self, bits: int) -> list[tuple[int, int]]:
-        corners, one = list[tuple[int, int]](), 1 << bits
+    def corners(self, bits: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the lower hull of all points."""
+        one, points = 1 << bits, [(0, 1 << bits)]
         for epsilon, delta in self.points:
-            inverse, value = exp(up(-epsilon, bits), bits) + 1, up(delta, bits)
-            left = one - ((inverse - 2) * (one - value) >> bits) + 1
-            corners += [(exp(up(epsilon, bits), bits) + 1, value), (inverse, left)]
-        return corners
-
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the least value of all chords; a unit of α is taken off."""
-        alpha, corners = grid.alpha(k) - 1, self._corners(grid.bits)
-        self.infinite = min(value for _, value in corners)
-        chords = (
-            v - (v - w) * (alpha - a) // (b - a) for a, v in corners for b, w in corners if a <= alpha < b and v >= w
-        )
-        return min((*(v for a, v in corners if a <= alpha), *chords, 1 << grid.bits))
+            alpha, value = exp(up(epsilon, bits), bits) + 1, up(delta, bits)
+            points += [(alpha, value), (-(-one * one // alpha), one - (one - value) * one // alpha)]
+        alphas, values = zip(*sorted(points), strict=True)
+        alphas, values = zip(*hull(list(zip(alphas, accumulate(values, min), strict=True))), strict=True)
+        return alphas, values
 
 
 class Renyi(Round):
@@ -314,7 +303,7 @@ class Renyi(Round):
         """Take ρ and ξ."""
         self.rho, self.xi = rho, xi
 
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
+    def at(self, grid: LossGrid, k: int) -> int:
         """Return the value at one order: any is a bound."""
         bits, less = 2 * grid.bits, Fraction(choices.order(float(self.rho), float(self.xi), k * grid.h))
         exponent = less * (self.xi + (1 + less) * self.rho - Fraction(grid.loss(k), 1 << grid.bits))
@@ -371,18 +360,13 @@ class Displaced(Round):
 
         sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)]
         self.sides = [(blend(a, 0 if a == d else b), blend(d), mixture(a), mixture(a, -b)) for a, b, d in sides]
-        # The record adds 1, and others −1; it is replaced by another one.
-        self.replaced = mixture(2)
-
-    def attained(self) -> KnownPair | None:
-        """Return the laws if a record that adds 1 is replaced by one that adds −1, as all others do."""
-        return self.replaced if self.symmetric else None
+        # A record that adds 1 is replaced by one that adds −1, as all others do.
+        self.attained = None if zeroed else mixture(2)
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the least bound. β errs by the error of 1/η units of α, and one more."""
         one, alpha, eta = 1 << grid.bits, grid.alpha(k), up(self.eta, grid.bits)
         joint, other, alone, both = self.sides[side if len(self.sides) > 1 else 0]
-        self.infinite = 2 * up(self.lost, grid.bits)
         least = joint.value(grid, k, 0)
         if self.common:
             error = one // eta + 3
@@ -398,7 +382,7 @@ class Allocation(Round):
     P/Q is S = (1/T)·Σ Z_t with independent Z_t = e^N(−s/2, s) under Q, so that H_α(P‖Q) = E(S − α)₊ and, since E S = 1, H_α(Q‖P)
     is the reflection. E(Z − x)₊ = G_√s(x). Each Z is replaced by a law on multiples of a step u whose E(Z′ − x)₊ is linear
     between the values of G there, which is larger at every x. It grows further if masses do, if values are raised, and, where
-    values are cut down to c, by at most E(value − c)₊, which `infinite` counts. Sums of independent numbers keep this order:
+    values are cut down to c, by at most E(value − c)₊, which is counted. Sums of independent numbers keep this order:
     given the others, (· − x)₊ is of this form.
     """
 
@@ -411,7 +395,7 @@ class Allocation(Round):
         bits, scale, pair, calls = grid.bits, 10**grid.digits, GaussianRound(square), [1 << grid.bits]
         while calls[-1] > int(self.small * (1 << bits) / 4):
             x = step * len(calls)
-            calls.append(pair.at(ln(x, bits), x, bits))
+            calls.append(pair.bound(ln(x, bits), x, bits))
         falls = [a - b for a, b in pairwise(calls)]
         masses = [step - falls[0], *(a - b for a, b in pairwise(falls)), falls[-1]]
         return Law(0, [-(-max(0, mass) * scale // step) for mass in masses], -(-calls[-1] * scale >> bits))
@@ -442,17 +426,9 @@ class Allocation(Round):
         values = (mass * (law.low + i) for i, mass in reversed(list(enumerate(law.masses))))
         return above, list(accumulate(values, initial=0))[::-1], law.low, step, law.infinite
 
-    def _call(self, alpha: int, grid: LossGrid) -> int:
+    def at(self, grid: LossGrid, k: int) -> int:
         """Return a bound of E(S − α)₊: the sum over the values of S above α, and what was cut."""
-        above, weighted, low, step, added = self._built(grid)
-        scale = 10**grid.digits * self.total
-        self.infinite = -(-(added << grid.bits) // scale) + 2
+        (above, weighted, low, step, added), alpha = self._built(grid), max(0, grid.alpha(k) - 1)
         first = min(max(0, alpha * self.total // step + 1 - low), len(above) - 1)
         gain = weighted[first] * step - alpha * self.total * above[first]
-        return int(-(-(gain + (added << grid.bits)) // scale)) + 1
-
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the profile of one side."""
-        if side:
-            return grid.reflected(k, self._call(max(0, grid.alpha(-k) - 1), grid))
-        return self._call(grid.alpha(k) - 1, grid)
+        return int(-(-(gain + (added << grid.bits)) // (10**grid.digits * self.total))) + 1

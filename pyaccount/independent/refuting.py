@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .composition import RoundCounts, nodes_of
 from .enclosures import exp, up
 from .lattice import LossGrid, coefficients, repeated
-from .laws import Round
+from .laws import KnownPair, Round
 
 
 class Cells(NamedTuple):
@@ -25,25 +25,22 @@ class Cells(NamedTuple):
     under_q: list[int]
 
 
-def above(part: Round, grid: LossGrid, k: int) -> tuple[int, int] | None:
-    """Return P and Q, within 2^20 units, of a set of outputs with losses above about kh; None if no pair is known."""
-    pair, bits = part.attained(), grid.bits
-    if pair is None:
-        return None
-    t, _ = pair.between(grid.loss(k), grid.alpha(k), bits)
-    return pair.mass(t, bits, 0), pair.mass(t, bits, 1)
+def above(pair: KnownPair, grid: LossGrid, k: int) -> tuple[int, int]:
+    """Return P and Q, within 2^20 units, of a set of outputs with losses above about kh."""
+    t, _ = pair.between(grid.loss(k), grid.alpha(k), grid.bits)
+    return pair.mass(t, grid.bits, 0), pair.mass(t, grid.bits, 1)
 
 
 def cells(part: Round, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells | None:
     """Return the masses of the outputs between the sets of neighbouring nodes, for one side; None if no pair is known."""
-    one, known = 1 << grid.bits, [pair for k in nodes if (pair := above(part, grid, k)) is not None]
-    if len(known) < len(nodes):
+    if part.attained is None:
         return None
+    one, known = 1 << grid.bits, [above(part.attained, grid, k) for k in nodes]
     # Sets above thresholds are nested, so that both masses fall, whatever thresholds were found.
     falling = (sorted(each, reverse=True) for each in zip(*known, strict=True))
     edges = [(one, one), *zip(*falling, strict=True), (0, 0)]
     labels = [nodes[0], *(round((a + b) / 2) for a, b in pairwise(nodes)), nodes[-1]]
-    scale, error, low = 10**grid.digits, part.infinite + (1 << 21), -nodes[-1] if side else nodes[0]
+    scale, error, low = 10**grid.digits, up(part.attained.lost, grid.bits) + (1 << 21), -nodes[-1] if side else nodes[0]
     under_p, under_q = [0] * (nodes[-1] - nodes[0] + 1), [0] * (nodes[-1] - nodes[0] + 1)
     for label, before, after in zip(labels, edges, edges[1:], strict=False):
         at, (p, q) = (-label if side else label) - low, (before[i] - after[i] for i in (side, 1 - side))
@@ -91,8 +88,8 @@ def lower(parts: RoundCounts, spacing: float, digits: int, epsilon: Fraction, ta
 def lower_of_one(part: Round, epsilon: Fraction, bits: int) -> Fraction | None:
     """Return a lower bound of δ(ε) of one round, by one set of outputs; ε is rounded up."""
     grid = LossGrid(max(1, up(epsilon, 60)), 1, bits)
-    known = above(part, grid, 1)
-    if known is None:
+    if part.attained is None:
         return None
-    least = known[0] - (grid.alpha(1) * known[1] >> bits) - ((grid.alpha(1) >> bits) + 2 << 21)
+    p, q = above(part.attained, grid, 1)
+    least = p - (grid.alpha(1) * q >> bits) - ((grid.alpha(1) >> bits) + 2 << 21)
     return Fraction(max(0, least), 1 << bits)

@@ -127,7 +127,7 @@ def _pure(verdict: dict[str, Any], kinds: list[list[tuple[Round, int]]], epsilon
         for rounds in kinds
     )
     proven = most <= epsilon
-    attained = all(part.attained() for part in parts)
+    attained = all(part.attained for part in parts)
     verdict |= {
         "verdict": "proven" if proven else "refuted" if attained else "consistent",
         "proven": {"epsilon": _above(most), "delta": 0.0},
