@@ -15,8 +15,8 @@ so that T^K·v ≤ λ^K·v. Here v is β itself after some rounds, and all K rou
 tables and proves with them: every weight and value is rounded up.
 
 **From moments to δ.** *Side 0*: (x − 1)/x^m is largest at x = m/(m − 1), so that (x − 1)₊ ≤ (m − 1)^(m − 1)/m^m·x^m. With
-x = f·e^(−ε), δ = E_Q(f − e^ε)₊ ≤ (m − 1)^(m − 1)/m^m·e^((1−m)ε)·Z_m. *Side 1*: f ≥ w_∅, the probability of never taking part,
-so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −ln w_∅.
+x = f·e^(−ε), δ = E_Q(f − e^ε)₊ ≤ (m − 1)^(m − 1)/m^m·e^((1−m)ε)·Z_m. *Side 1*: f ≥ w_∅, the probability of never taking part.
+That is (1 − p)^n or more, as a record is free in at most n rounds, so that δ = E(1 − e^ε·f)₊ = 0 for ε ≥ −n·ln(1 − p).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .form import refused
 from .lattice import repeated
 from .laws import Round
 
-#: Bits of tables; entries that a table may have.
-BITS, MOST_ENTRIES = 56, 10_000_000
+#: Bits of tables.
+BITS = 56
 #: λ is used where the factors of all entries are this near.
 NEAR = 1e-11
 
@@ -53,18 +53,9 @@ class Renewals(NamedTuple):
     p: Fraction
     warm: bool
 
-    def never(self) -> Fraction | None:
-        """Return an upper bound of −ln w_∅; None if w_∅ = 0.
-
-        Cold: w_∅ = (1 − p)^n. Warm, with D = 1 + (b−1)p: the record is free with probability 1/D, or waits for j = 1..b−1
-        rounds, each with p/D. With w = min(b − 1, n), w_∅ ≥ (1 − p)^(n−w)/D·((1 − p)^w + Σ_(j ≤ w) p·(1 − p)^(w−j)), and the
-        last factor is 1.
-        """
-        waits = min(self.apart - 1, self.rounds) if self.warm else 0
-        if self.p == 1 and self.rounds > waits:
-            return None
-        each = ln_above(1 / (1 - self.p)) if self.rounds > waits else Fraction(0)
-        return (self.rounds - waits) * each + (ln_above(1 + (self.apart - 1) * self.p) if self.warm else 0)
+    def may_be_absent(self, epsilon: Fraction) -> bool:
+        """Return whether w_∅ ≥ e^−ε is proven."""
+        return self.p < 1 and self.rounds * ln_above(1 / (1 - self.p)) <= epsilon
 
 
 class MovedColumns:
@@ -119,11 +110,11 @@ class Chain:
         def times(a: int, b: int) -> int:
             return -(-a * b >> BITS)
 
-        def alone(free: int, j: int) -> int:
-            chance = math.comb(free, j) * p**j * (1 - p) ** (free - j)
-            return math.ceil(chance * grown(Fraction(j * (j - 1), 2) * products[0]))
-
-        chances = [[alone(free, j) for j in range(free + 1)] for free in range(self.m + 1)]
+        both = [grown(Fraction(j * (j - 1), 2) * products[0]) for j in range(self.m + 1)]
+        chances = [
+            [math.ceil(math.comb(free, j) * p**j * (1 - p) ** (free - j) * both[j]) for j in range(free + 1)]
+            for free in range(self.m + 1)
+        ]
         factors, weights = [grown(each) for each in products] + [self.one] * (b + 1 - len(products)), []
         for state, moves in zip(self.states, self.moves, strict=True):
             height = reduce(times, (factors[age] for age in state), self.one) if len(moves) > 1 else self.one
@@ -164,9 +155,9 @@ class Chain:
         while i > 0:
             before, table = table, self._step(table, i)
             i -= 1
-            late = time.process_time() - began > seconds
-            if law.apart <= i < law.rounds - law.apart and (late or i % max(1, law.apart // 4) == 0):
+            if law.apart <= i < law.rounds - law.apart:
                 ratios = [x / y for x, y in zip(table, before, strict=True)]
+                late = time.process_time() - began > seconds
                 if late or i * math.log(max(ratios) / min(ratios)) < NEAR:
                     growth = max(-((-x << BITS) // y) for x, y in zip(table, before, strict=True))
                     table, times, i = before, i + 2 - law.apart, law.apart - 1
@@ -191,18 +182,9 @@ class Correlated(SecretRound):
         """Take the participations and the columns. At most ⌈n/b⌉ orthogonal columns are moved."""
         super().__init__(-(-law.rounds // law.apart) * columns.largest())
         self.law, self.columns = law, columns
-        self._known: dict[int, Fraction | None] = {}
 
-    def moment(self, m: int, seconds: float) -> Fraction | None:
-        """Return a bound of Z_m, or None if that takes too long."""
-        if m not in self._known:
-            states, large = math.comb(self.law.apart + m - 1, m), m * (m - 1) // 2 * self.columns.largest() > 500
-            fits = not large and states <= MOST_ENTRIES and states * self.law.apart * 2e-7 < seconds
-            self._known[m] = Chain(self.law, self.columns, m).moment(seconds) if fits else None
-        return self._known[m]
-
-    def delta(self, m: int, epsilon: Fraction, seconds: float) -> Fraction | None:
-        """Return a bound of δ(ε) by the moment of order m; None if it proves nothing, or takes too long."""
-        never = self.law.never()
-        moment = None if never is None or epsilon < never else self.moment(m, seconds)
-        return moment and Fraction((m - 1) ** (m - 1), m**m) * exp_above((1 - m) * epsilon) * moment
+    def delta(self, m: int, moment: Fraction, epsilon: Fraction) -> Fraction:
+        """Return a bound of δ(ε) by that of Z_m; 1 where side 1 is not known."""
+        if not self.law.may_be_absent(epsilon):
+            return Fraction(1)
+        return Fraction((m - 1) ** (m - 1), m**m) * exp_above((1 - m) * epsilon) * moment

@@ -16,12 +16,12 @@ from .composition import RoundCounts, composed, connected_laws, lawful, tilted_l
 from .enclosures import up
 from .lattice import SPACING, Law, LossGrid, delta
 from .laws import Blend, GaussianRound
-from .moments import Correlated, SecretRound
+from .moments import Chain, Correlated, SecretRound
 from .refuting import lower, lower_of_one
 
 Log = Callable[[str], None]
-#: A lattice has at most this many points, in all laws together.
-MOST_POINTS = 600_000
+#: A lattice has at most this many points, in all laws together; and a table of moments this many entries.
+MOST_POINTS, MOST_ENTRIES = 600_000, 10_000_000
 #: A guarantee is proven if δ is at most this much larger, relatively; the verdict says how much.
 SLACK = Fraction(1, 1000)
 
@@ -56,25 +56,33 @@ def prove(
     known = known._replace(lower=None) if secret else known
     if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
         return known
-    found = _by_moments(alone, epsilon, target, seconds, log)
-    if found >= known.delta:
+    if not alone.law.may_be_absent(epsilon):
         return known
-    proven = _least_epsilon(lambda e: _by_moments(alone, e, target, 0) <= target, Fraction(0), epsilon)
-    return ProvenBounds(found, proven)
+    moments = _moments(alone, epsilon, target, seconds, log)
+
+    def bound(at: Fraction) -> Fraction:
+        return min((alone.delta(m, moment, at) for m, moment in enumerate(moments, 2)), default=Fraction(1))
+
+    if bound(epsilon) >= known.delta:
+        return known
+    return ProvenBounds(bound(epsilon), _least_epsilon(lambda e: bound(e) <= target, Fraction(0), epsilon))
 
 
-def _by_moments(
-    run: Correlated, epsilon: Fraction, target: Fraction, seconds: float, log: Log = lambda line: None
-) -> Fraction:
-    """Return a bound of δ(ε), by moments of growing order until it is near the target or gets worse."""
-    until, best, before, m = time.process_time() + seconds, Fraction(1), Fraction(2), 2
+def _moments(run: Correlated, epsilon: Fraction, target: Fraction, seconds: float, log: Log) -> list[Fraction]:
+    """Return moments of growing order from 2 on, until δ(ε) is near the target or gets worse, or they take too long."""
+    until, best, moments = time.process_time() + seconds, Fraction(2), list[Fraction]()
     while best > target * (1 + SLACK / 5):
-        found = run.delta(m, epsilon, until - time.process_time())
-        if found is None or found > before:
+        m, left = len(moments) + 2, until - time.process_time()
+        states, large = math.comb(run.law.apart + m - 1, m), m * (m - 1) // 2 * run.columns.largest() > 500
+        if large or states > MOST_ENTRIES or states * run.law.apart * 2e-7 > left:
             break
-        log(f"E f^{m}: δ {float(min(found, Fraction(1))):.6g}")
-        best, before, m = min(best, found), found, m + 1
-    return best
+        moment = Chain(run.law, run.columns, m).moment(left)
+        found = Fraction(2) if moment is None else run.delta(m, moment, epsilon)
+        if moment is None or found >= best:
+            break
+        log(f"E f^{m}: δ {float(found):.6g}")
+        moments, best = [*moments, moment], found
+    return moments
 
 
 def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> ProvenBounds:

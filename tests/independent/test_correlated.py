@@ -101,12 +101,13 @@ def test_bounds_are_above_quadratures(seed: int) -> None:
 def test_the_probability_of_never_taking_part(rounds: int, b: int, warm: bool) -> None:
     law = Renewals(rounds, b, Fraction(3, 10), warm=warm)
     nobody = two_rounds(0.3, b, [[1.0], [1.0]], 1.0, warm=warm)[0][0]
-    never = law.never()
-    assert never is not None
-    assert float(never) >= -math.log(nobody) - 1e-15
-    if b <= rounds + 1:
-        assert float(never) == pytest.approx(-math.log(nobody), rel=1e-12)
-    assert Renewals(rounds, 1, Fraction(1), warm=True).never() is None
+    exact = Fraction(-math.log(nobody))
+    assert not law.may_be_absent(exact * Fraction(999_999, 10**6))
+    if not warm or b == 1:
+        assert law.may_be_absent(exact * Fraction(1_000_001, 10**6))
+    # Somebody who is waiting is absent from more rounds than are counted.
+    assert law.may_be_absent(Fraction(-rounds * math.log(0.7)) * Fraction(1_000_001, 10**6))
+    assert not Renewals(rounds, 1, Fraction(1), warm=True).may_be_absent(Fraction(1000))
 
 
 @pytest.mark.parametrize(
