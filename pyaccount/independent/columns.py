@@ -57,17 +57,15 @@ def largest(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
     is the first.
     """
     most = min(most, -(-rounds // apart))
-    if most > 1 and len(entries) > apart:
-        if most * len(entries) > 3_000_000 or any(a < b for a, b in pairwise([*entries, Fraction(0)])):
-            raise refused("overlapping columns that do not decrease, or of so many rounds")
-        total = [Fraction(0)] * rounds
-        for i in range(most):
-            for j, each in enumerate(entries[: rounds - i * apart]):
-                total[i * apart + j] += each
-        return sum((each**2 for each in total), Fraction(0))
-    squares = list(accumulate((each**2 for each in entries), initial=Fraction(0)))
-    ends = Counter(min(rounds - i * apart, len(entries)) for i in range(most))
-    return sum((count * squares[end] for end, count in ends.items()), Fraction(0))
+    if most > 1 and len(entries) > apart and any(a < b for a, b in pairwise([*entries, Fraction(0)])):
+        raise refused("overlapping columns that do not decrease")
+    if most * len(entries) > 3_000_000:
+        raise refused("columns of so many rounds that are added up")
+    total = [Fraction(0)] * rounds
+    for i in range(most):
+        for j, each in enumerate(entries[: rounds - i * apart], i * apart):
+            total[j] += each
+    return sum((count * each**2 for each, count in Counter(total).items()), Fraction(0))
 
 
 def of_dense(matrix: FormPart, apart: int, most: int) -> Fraction:

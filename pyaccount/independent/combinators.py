@@ -42,6 +42,10 @@ class OfRuns(Round):
             sums.append(([grid.alpha(k) for k in losses], p, q, law.infinite))
         return sums
 
+    def value(self, grid: LossGrid, k: int, side: int) -> int:
+        """Return the profile of a run."""
+        return self.profile(grid, grid.alpha(k), side)
+
     def profile(self, grid: LossGrid, alpha: int, side: int) -> int:
         """Return the profile of a run at any α ≥ 1, P − αQ of the losses above it and ∞; a reflection below 1."""
         one = 1 << grid.bits
@@ -57,23 +61,19 @@ class OfRuns(Round):
 class SampledRound(OfRuns):
     """A run on a Poisson sample: the record takes part, with all of its data, with probability q (Zhu, Dong & Wang 2022).
 
-    If only the record's own draw matters (`alone`), the pair is ((1 − q)Q + qP, Q): H_α = q·h(1 + (α − 1)/q), or 1 − α where
-    that is negative, and side 1 is the reflection. If the output may show whether it was drawn, the laws are qP + (1 − q)R and
-    qQ + (1 − q)R, so that q·h(α) bounds both sides for α ≥ 1, by joint convexity.
+    If only the record's own draw matters, the pair is ((1 − q)Q + qP, Q): H_α = q·h(1 + (α − 1)/q), or 1 − α where that is
+    negative, and side 1 is the reflection. If the output may show whether it was drawn, the laws are qP + (1 − q)R and
+    qQ + (1 − q)R: by joint convexity a `Blend` of the run and of nothing is a bound.
     """
 
-    def __init__(self, parts: RoundCounts, small: Fraction, q: Fraction, *, alone: bool) -> None:
+    value = Round.value
+
+    def __init__(self, parts: RoundCounts, small: Fraction, q: Fraction) -> None:
         """Take the rounds of a run, and the probability."""
         super().__init__(parts, small)
-        self.q, self.alone = q, alone
+        self.q = q
         if q < Fraction(1, 1 << 20):
             raise NotCheckableError("a sample of so few")
-
-    def value(self, grid: LossGrid, k: int, side: int) -> int:
-        """Return the bound of one side."""
-        if self.alone:
-            return super().value(grid, k, side)
-        return math.ceil(self.q * self.profile(grid, grid.alpha(k), side)) + 2
 
     def at(self, grid: LossGrid, k: int) -> int:
         """Return q·h(1 + (α − 1)/q); the argument errs by 1/q units, and a profile has a slope of at most 1."""

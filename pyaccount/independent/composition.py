@@ -67,9 +67,9 @@ def lawful(part: Round, grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> Non
         alpha = grid.alpha(k)
         least, error = max(0, one - alpha), ((alpha >> grid.bits) + 2) << 30
         if pair:
-            for loss in (grid.loss(k) + step * (one >> 6) for step in (-1, 0, 1)):
-                t, _ = pair.between(loss, exp(loss, grid.bits), grid.bits)
-                least = max(least, pair.mass(t, grid.bits, 0) - (alpha * pair.mass(t, grid.bits, 1) >> grid.bits))
+            for step in (-1, 0, 1):
+                p, q = pair.masses(grid.loss(k) + step * (one >> 6), grid.bits)
+                least = max(least, p - (alpha * q >> grid.bits))
         if value < least - error or (k > last and value > final + error):
             raise NotCheckableError(f"a round whose bound is not that of a law, near the loss {k * grid.h:.3g}")
 

@@ -123,14 +123,12 @@ def discrete(width: Fraction, shift: int, *, laplace: bool) -> FiniteRound:
     Q ≥ (1 − 4η)Q′, and     αQ′ ≤ P′ where H_α counts, so that H_α exceeds that of (P′, Q′) by less than 2^−180.
     """
     far = shift if laplace else math.ceil(20 * width) + shift
-    size = far / width if laplace else far**2 / (2 * width**2)
+    power, rate = (1, 1 / width) if laplace else (2, 1 / (2 * width**2))
+    size = rate * far**power
     if far > MOST_OUTCOMES or width > 1 << 60 or size > 10_000:
         raise refused(f"discrete noise of the scale {float(width):.3g} that is moved by {shift} steps")
     bits = BITS + math.ceil(3 * size)
-    half = [
-        exp(-math.floor(((x if laplace else x * x) << bits) * size / (far if laplace else far**2)), bits)
-        for x in range(far + 1)
-    ]
+    half = [exp(-math.floor(rate * (x**power << bits)), bits) for x in range(far + 1)]
     if laplace:
         rest = (1 << bits) - exp(-math.floor((1 << bits) / width), bits)
         weights = [(1 << 2 * bits) // rest, *half[1:-1], (half[-1] << bits) // rest]

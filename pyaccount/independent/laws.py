@@ -31,8 +31,8 @@ class Round:
     symmetric = hull = False
     #: Digits that masses need besides the usual ones.
     more_digits = 0
-    #: The largest loss, if there is one.
-    largest: Fraction | None = None
+    #: The largest loss.
+    largest: Fraction | float = math.inf
     #: The laws of two data sets, if some are known: no bound is below them.
     attained: KnownPair | None = None
 
@@ -63,6 +63,11 @@ class KnownPair(Round):
     def mass(self, t: int, bits: int, law: int) -> int:
         """Return P (0) or Q (1) of a set, within 2^20 units: a law has fewer than 2^18 weights."""
         raise NotImplementedError
+
+    def masses(self, loss: int, bits: int) -> tuple[int, int]:
+        """Return P and Q of a set of outputs with losses above about this one."""
+        t, _ = self.between(loss, exp(loss, bits), bits)
+        return self.mass(t, bits, 0), self.mass(t, bits, 1)
 
     def at(self, grid: LossGrid, k: int) -> int:
         """Return the bound of a pair."""
@@ -320,6 +325,7 @@ class Blend(Round):
         if not 1 <= sum(weight for weight, _ in parts) <= 1 + ROUNDED or min(weight for weight, _ in parts) < 0:
             raise NotCheckableError("cases whose probabilities do not add up to 1")
         self.parts, self.symmetric = list(parts), all(part.symmetric for _, part in parts)
+        self.hull, self.more_digits = any(part.hull for _, part in parts), max(part.more_digits for _, part in parts)
 
     def value(self, grid: LossGrid, k: int, side: int) -> int:
         """Return the sum of the bounds."""

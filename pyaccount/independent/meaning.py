@@ -9,24 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 
-from . import columns, draws
-from .combinators import BestRound, SampledRound
+from . import columns, draws, laws
+from .combinators import BestRound, OfRuns, SampledRound
 from .composition import RoundCounts, together
 from .form import FormPart, parts_of, refused
-from .laws import (
-    Allocation,
-    Displaced,
-    FiniteRound,
-    GaussianRound,
-    Guarantees,
-    LaplaceRound,
-    MixtureRound,
-    Ranges,
-    Renyi,
-    Round,
-)
+from .laws import GaussianRound, MixtureRound, Round
 from .moments import Correlated, MovedColumns, Renewals, SecretRound
 
 #: The most kinds of records that are compared, and rounds of a run with correlated noise.
@@ -59,10 +48,8 @@ class FormRounds:
         """Return the rounds of a node for each kind of record."""
         found: list[RoundCounts]
         if node["kind"] == "sequence":
-            each = list(map(self._kinds, node["of"]))
-            if math.prod(map(len, each)) > MOST_KINDS:
-                raise refused(f"more than {MOST_KINDS} kinds of records")
-            found = [[part for rounds in choice for part in rounds] for choice in product(*each)]
+            choices = islice(product(*map(self._kinds, node["of"])), MOST_KINDS + 1)
+            found = [[part for rounds in choice for part in rounds] for choice in choices]
         elif node["kind"] == "repeat":
             inner = FormRounds(self.form, self.small / node["count"])
             found = [[(part, count * node["count"]) for part, count in rounds] for rounds in inner._kinds(node["of"])]
@@ -98,7 +85,9 @@ class FormRounds:
             raise refused("records with different probabilities that are replaced")
         if alone and len(rounds) == 1 and isinstance(rounds[0][0], GaussianRound):
             return MixtureRound({1: q}, rounds[0][0].square)
-        return SampledRound(rounds, self.small, q, alone=alone)
+        if alone:
+            return SampledRound(rounds, self.small, q)
+        return laws.Blend([(q, OfRuns(rounds, self.small)), (1 - q, draws.NOTHING)])
 
     def _leaf(self, node: FormPart) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of a leaf."""
@@ -150,7 +139,7 @@ class FormRounds:
         if added and not two:
             # The other draws do not depend on j (Choquette-Choo et al. 2023, Lemma 4.6).
             return MixtureRound(law, 4 * square, None, lost)
-        return Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
+        return laws.Displaced(law, lost, square, zeroed=self.zeroed, common=not two and len(law) > 1)
 
     def _run(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of a run; C moves the main release by `main`, squared, and others move by `also` in each round."""
@@ -168,11 +157,11 @@ class FormRounds:
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
         elif kind == "allocation" and self.plain and plain and sampler["participations"] == 1:
-            yield Allocation([(main + also, rounds)], self.small), 1
+            yield laws.Allocation([(main + also, rounds)], self.small), 1
         elif kind == "bins" and self.plain and plain and sampler["bins"] <= rounds:
             turns, more = divmod(rounds, sampler["bins"])
             shifts = [((main + also) * (turns + 1), more), ((main + also) * turns, sampler["bins"] - more)]
-            yield Allocation([each for each in shifts if each[1]], self.small), 1
+            yield laws.Allocation([each for each in shifts if each[1]], self.small), 1
         elif kind in ("cyclic", "bins", "users", "spaced"):
             # What is secret is given up: everybody knows who takes part when.
             apart = sampler.get("separation") or sampler.get("parts") or sampler["bins"]
@@ -244,7 +233,8 @@ class FormRounds:
             return GaussianRound((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
         if kind in ("laplace", "noisy-max"):
             # Noise of a hazard rate of at most 1 moves along a path that Laplace noise bounds (docs/mechanisms.md).
-            return LaplaceRound(k * size / node["scale"]) if size else LaplaceRound(k * node["epsilon"], attained=False)
+            attained = kind == "laplace"
+            return laws.LaplaceRound(k * (size / node["scale"] if attained else node["epsilon"]), attained=attained)
         if kind in ("discrete-laplace", "discrete-gaussian"):
             steps = k * size / node["step"]
             if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
@@ -255,7 +245,7 @@ class FormRounds:
             return self._response(node["truth_probability"], node["values"], node)
         if kind == "mixture-of-gaussians" and self.plain:
             return _mixture(node["sensitivities"], node["probabilities"], node["sigma"])
-        return Ranges(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
+        return laws.Ranges(k * node["epsilon"]) if kind == "bounded-range" else self._stated(kind, node)
 
     def _response(self, p: Fraction, values: int, node: FormPart) -> Round:
         """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
@@ -264,10 +254,10 @@ class FormRounds:
             if self.group != 1 or self.adjacency == "add-remove":
                 raise refused("reports of groups, or of records that may be absent")
             if self.zeroed and uniform:
-                return FiniteRound([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
+                return laws.FiniteRound([(p, Fraction(1, values)), (1 - p, 1 - Fraction(1, values))])
         if uniform:
             raise refused("an empty record where none is set to zero, or answers for itself")
-        return FiniteRound([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+        return laws.FiniteRound([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
     def _stated(self, kind: str, node: FormPart) -> Round:
         """Return a mechanism of which a guarantee is stated for one step; zCDP makes ρ·k² of k steps (Bun & Steinke 2016)."""
@@ -277,8 +267,8 @@ class FormRounds:
         if node.get("exception") or (steps != 1 and (kind != "zcdp" or node["xi"])):
             raise refused("stated guarantees of several steps, or with an exception")
         if kind == "zcdp":
-            return Renyi(steps**2 * node["rho"], node["xi"])
-        return Guarantees(node["points"])
+            return laws.Renyi(steps**2 * node["rho"], node["xi"])
+        return laws.Guarantees(node["points"])
 
 
 def _shows_draws(node: FormPart) -> bool:

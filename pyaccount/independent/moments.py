@@ -92,12 +92,14 @@ class Chain:
         self.law, self.columns, self.m = law, columns, m
         self.states = list(combinations_with_replacement(range(1, law.apart + 1), m))
         at = {state: i for i, state in enumerate(self.states)}
-        self.moves = [[at[self._next(state, j)] for j in range(state.count(law.apart) + 1)] for state in self.states]
-
-    def _next(self, state: tuple[int, ...], j: int) -> tuple[int, ...]:
-        """Return the ages after a round in which j free replicas join: in their order, since free ones are last."""
-        older = [min(age + 1, self.law.apart) for age in state[: self.m - j]]
-        return tuple(sorted([1] * j + older))
+        # Ages stand in their order: free replicas are the last ones, and those that joined become the first.
+        self.moves = [
+            [
+                at[(1,) * j + tuple(min(age + 1, law.apart) for age in state[: m - j])]
+                for j in range(state.count(law.apart) + 1)
+            ]
+            for state in self.states
+        ]
 
     @lru_cache(maxsize=1)  # noqa: B019 - most rounds have the same columns
     def _weights(self, count: int, left: int) -> list[list[int]]:

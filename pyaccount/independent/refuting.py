@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .composition import RoundCounts, nodes_of
 from .enclosures import exp, up
 from .lattice import LossGrid, coefficients, repeated
-from .laws import KnownPair, Round
+from .laws import Round
 
 
 class Cells(NamedTuple):
@@ -25,17 +25,11 @@ class Cells(NamedTuple):
     under_q: list[int]
 
 
-def above(pair: KnownPair, grid: LossGrid, k: int) -> tuple[int, int]:
-    """Return P and Q, within 2^20 units, of a set of outputs with losses above about kh."""
-    t, _ = pair.between(grid.loss(k), grid.alpha(k), grid.bits)
-    return pair.mass(t, grid.bits, 0), pair.mass(t, grid.bits, 1)
-
-
 def cells(part: Round, grid: LossGrid, nodes: Sequence[int], side: int) -> Cells | None:
     """Return the masses of the outputs between the sets of neighbouring nodes, for one side; None if no pair is known."""
     if part.attained is None:
         return None
-    one, known = 1 << grid.bits, [above(part.attained, grid, k) for k in nodes]
+    one, known = 1 << grid.bits, [part.attained.masses(grid.loss(k), grid.bits) for k in nodes]
     # Sets above thresholds are nested, so that both masses fall, whatever thresholds were found.
     falling = (sorted(each, reverse=True) for each in zip(*known, strict=True))
     edges = [(one, one), *zip(*falling, strict=True), (0, 0)]
@@ -83,13 +77,3 @@ def lower(parts: RoundCounts, spacing: float, digits: int, epsilon: Fraction, ta
         if len(known) == len(parts):
             best = max(best, _lower_delta(grid, known, up(epsilon, grid.bits), int(target * 10**grid.digits / 100_000)))
     return Fraction(best, 10**grid.digits)
-
-
-def lower_of_one(part: Round, epsilon: Fraction, bits: int) -> Fraction | None:
-    """Return a lower bound of δ(ε) of one round, by one set of outputs; ε is rounded up."""
-    grid = LossGrid(max(1, up(epsilon, 60)), 1, bits)
-    if part.attained is None:
-        return None
-    p, q = above(part.attained, grid, 1)
-    least = p - (grid.alpha(1) * q >> bits) - ((grid.alpha(1) >> bits) + 2 << 21)
-    return Fraction(max(0, least), 1 << bits)

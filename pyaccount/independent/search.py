@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from . import choices
 from .composition import RoundCounts, composed, connected_laws, lawful, tilted_laws, together
-from .enclosures import up
+from .enclosures import exp, up
 from .lattice import SPACING, Law, LossGrid, delta
 from .laws import Blend, GaussianRound
 from .moments import Chain, Correlated, SecretRound
-from .refuting import lower, lower_of_one
+from .refuting import lower
 
 Log = Callable[[str], None]
 #: A lattice has at most this many points, in all laws together; and a table of moments this many entries.
@@ -50,13 +50,11 @@ def prove(
 ) -> ProvenBounds:
     """Return bounds of δ at ε and of ε at δ: of one run with correlated noise also by moments, of anything else by lattices."""
     secret = [part for part, _ in parts if isinstance(part, SecretRound)]
-    alone = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+    alone = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 and epsilon <= 1000 else None
     public = [(GaussianRound(part.square) if isinstance(part, SecretRound) else part, count) for part, count in parts]
     known = _by_lattices(public, epsilon, target, seconds / 8 if secret else seconds, log)
     known = known._replace(lower=None) if secret else known
-    if known.delta <= target or not isinstance(alone, Correlated) or epsilon > 1000:
-        return known
-    if not alone.law.may_be_absent(epsilon):
+    if known.delta <= target or not isinstance(alone, Correlated) or not alone.law.may_be_absent(epsilon):
         return known
     moments = _moments(alone, epsilon, target, seconds, log)
 
@@ -77,8 +75,7 @@ def _moments(run: Correlated, epsilon: Fraction, target: Fraction, seconds: floa
         if large or states > MOST_ENTRIES or states * run.law.apart * 2e-7 > left:
             break
         moment = Chain(run.law, run.columns, m).moment(left)
-        found = Fraction(2) if moment is None else run.delta(m, moment, epsilon)
-        if moment is None or found >= best:
+        if moment is None or (found := run.delta(m, moment, epsilon)) >= best:
             break
         log(f"E f^{m}: δ {float(found):.6g}")
         moments, best = [*moments, moment], found
@@ -96,7 +93,11 @@ def of_one(part: GaussianRound | Blend, epsilon: Fraction, target: Fraction) -> 
     found, grid = above(epsilon), LossGrid(max(1, math.floor(epsilon * (1 << SPACING))), 1, bits)
     lawful(part, grid, [(1, part.value(grid, 1, 0))])
     known = _least_epsilon(lambda value: above(value) <= target, epsilon / 2, 2 * epsilon + 1)
-    return ProvenBounds(found, known, lower_of_one(part, epsilon, bits))
+    below = None
+    if part.attained:
+        (p, q), alpha = part.attained.masses(up(epsilon, bits), bits), exp(up(epsilon, bits), bits)
+        below = Fraction(max(0, p - (alpha * q >> bits) - ((alpha >> bits) + 2 << 21)), 1 << bits)
+    return ProvenBounds(found, known, below)
 
 
 def _by_lattices(
@@ -109,7 +110,7 @@ def _by_lattices(
     """
     began, parts = time.process_time(), together(parts)
     (alone, count), *rest = parts
-    if not rest and count == 1 and isinstance(alone, GaussianRound | Blend):
+    if not rest and count == 1 and isinstance(alone, GaussianRound | Blend) and not alone.more_digits:
         return of_one(alone, epsilon, target)
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)

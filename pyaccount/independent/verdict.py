@@ -119,18 +119,14 @@ def shown(text: str, most: int) -> str:
 
 def _pure(verdict: dict[str, Any], kinds: list[list[tuple[Round, int]]], epsilon: Fraction) -> None:
     """Judge a claim of δ = 0 by the sum of the largest losses, which is attained if those of all rounds are."""
-    parts = [part for rounds in kinds for part, _ in rounds]
-    if any(part.largest is None for part in parts):
+    most = max(sum(part.largest * count for part, count in rounds) for rounds in kinds)
+    if most == math.inf:
         raise refused("δ = 0 with these mechanisms")
-    most = max(
-        sum((part.largest * count for part, count in rounds if part.largest is not None), Fraction(0))
-        for rounds in kinds
-    )
     proven = most <= epsilon
-    attained = all(part.attained for part in parts)
+    attained = all(part.attained for rounds in kinds for part, _ in rounds)
     verdict |= {
         "verdict": "proven" if proven else "refuted" if attained else "consistent",
-        "proven": {"epsilon": _above(most), "delta": 0.0},
+        "proven": {"epsilon": _above(Fraction(most)), "delta": 0.0},
     }
     verdict["looser_by"] = verdict["failure_probability"] = 0.0 if proven else None
 

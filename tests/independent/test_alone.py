@@ -56,7 +56,7 @@ def test_it_is_small_enough_to_be_read() -> None:
     sizes = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in CORE}
     assert {name: size for name, size in sizes.items() if size > PROOF.get(name, 300)} == {}
     assert sum(sizes[name] for name in PROOF) <= 1545
-    assert sum(size for name, size in sizes.items() if name not in PROOF) <= 1335
+    assert sum(size for name, size in sizes.items() if name not in PROOF) <= 1340
 
 
 def test_proofs_import_neither_samples_nor_lower_bounds_nor_searches() -> None:

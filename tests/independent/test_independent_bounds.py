@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pyaccount.independent import combinators, draws, lattice, laws, refuting, search
+from pyaccount.independent import combinators, draws, lattice, laws, search
 from pyaccount.independent.draws import discrete, truncated
 from pyaccount.independent.enclosures import up
 from pyaccount.independent.lattice import NotCheckableError
@@ -230,7 +230,7 @@ def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
 
 def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     q = Fraction(1, 20)
-    part = combinators.SampledRound([(laws.GaussianRound(shift(1.5)), 1)], Fraction(1, 10**9), q, alone=True)
+    part = combinators.SampledRound([(laws.GaussianRound(shift(1.5)), 1)], Fraction(1, 10**9), q)
     grid = lattice.LossGrid(spacing_of(0.01), 25, 160)
     mixture = laws.MixtureRound({1: q}, shift(1.5))
     for side, k in itertools.product((0, 1), (0, 3, 5, 40)):
@@ -289,7 +289,7 @@ def test_groups_of_zeroed_records_have_the_best_of_several_bounds(side: int, k: 
         # Records that are set to zero are records that are replaced.
         replaced = laws.Displaced(law, Fraction(0), shift(2.0), zeroed=False, common=True)
         assert replaced.attained is not None
-        under_p, under_q = refuting.above(replaced.attained, grid, k)
+        under_p, under_q = replaced.attained.masses(grid.loss(k), grid.bits)
         there = under_p - (grid.alpha(k) * under_q >> grid.bits)
         assert max(there - 2**60, best.value(grid, k, 0)) <= replaced.value(grid, k, 0)
 
