@@ -340,8 +340,8 @@ class Displaced(Round):
     share of what is lost add up to 1. H_α(P‖Q) is at most each of
 
     - *joint*: by joint convexity, Σ_(j≥1) p_j/η·H_α of (1−η)N(0) + ηN(aj) against (1−η)N(0) + ηN(bj), or, if a = d, against N(0);
-    - if all draws come from one sequence: (1−β)·H_α(Σ p_j N(aj)‖N(0)) + β·joint, β = α/(1 + (α − 1)/η) (if a = d); and
-      Σ p_j N(aj) against Σ p_j N(−bj).
+    - if all draws come from one sequence: (1−β)·H_α(Σ p_j N(aj)‖N(0)) + β·Σ_(j≥1) p_j/η·H_α of (1−η)N(0) + ηN(dj) against N(0),
+      β = α/(1 + (α − 1)/η); and Σ p_j N(aj) against Σ p_j N(−bj).
 
     Replace-one has (a, b, d) = (2, 2, 2) on both sides; zero-out (2, 1, 1), and (1, 2, 1) on side 1. p_j, η and β are rounded up:
     each bound grows with them. The least one is a bound, and so is its lower hull, as the profile is convex.

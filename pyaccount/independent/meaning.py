@@ -149,11 +149,9 @@ class FormRounds:
             apart, most = sampler["separation"], min(sampler["participations"], rounds)
             yield self._public(node, apart, most), 1
         elif kind == "cyclic" and sampler["phase"] == "fixed" and self.group == 1:
-            yield from self._cyclic(matrix, rounds, sampler, main, also)
+            yield from self._cyclic(node, sampler, main, also)
         elif kind == "spaced" and self.plain:
-            run = self._spaced(matrix, rounds, sampler, main, also)
-            run.sampled = node
-            yield run, 1
+            yield self._spaced(node, sampler, main, also), 1
         elif kind == "users" and sampler["attribution"] == "shared":
             yield self._users(matrix, rounds, sampler, main, also), 1
         elif kind == "allocation" and self.plain and plain and sampler["participations"] == 1:
@@ -184,15 +182,13 @@ class FormRounds:
             moved /= norm
         return GaussianRound(self.moves**2 * (main * moved + sum(further, Fraction(0)) * times))
 
-    def _cyclic(
-        self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction
-    ) -> Iterator[tuple[Round, int]]:
+    def _cyclic(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Iterator[tuple[Round, int]]:
         """Yield the rounds of the first part: its columns are the longest, and no longer than its turns are apart.
 
         They are orthogonal, so that they compose; the last one may be cut off (Choquette-Choo et al. 2023, arXiv:2306.08153,
         Theorem 4).
         """
-        entries, norm = columns.column(matrix, rounds)
+        (entries, norm), rounds = columns.column(node["matrix"], node["rounds"]), node["rounds"]
         parts, p = sampler["parts"], chance(sampler["probability"])
         if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
@@ -202,14 +198,14 @@ class FormRounds:
             if count:
                 yield MixtureRound({1: p}, square, {-1: p} if self.replaced else None), count
 
-    def _spaced(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Correlated:
+    def _spaced(self, node: FormPart, sampler: FormPart, main: Fraction, also: Fraction) -> Correlated:
         """Return a run of b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338)."""
-        p, b = sampler["probability"], sampler["separation"]
+        p, b, rounds = sampler["probability"], sampler["separation"], node["rounds"]
         if max(rounds, b) > MOST_ROUNDS:
             raise refused("correlated noise with sampling in so many rounds")
-        entries, norm = columns.column(matrix, rounds)
+        entries, norm = columns.column(node["matrix"], rounds)
         moved = MovedColumns(entries, main / norm, b, also)
-        return Correlated(Renewals(rounds, b, p, sampler["start"] == "warm"), moved)
+        return Correlated(Renewals(rounds, b, p, sampler["start"] == "warm"), moved, node)
 
     def _users(self, matrix: FormPart, rounds: int, sampler: FormPart, main: Fraction, also: Fraction) -> Round:
         """Return users who share records, whose participations are public."""

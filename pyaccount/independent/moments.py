@@ -180,9 +180,9 @@ class SecretRound(Round):
 class Correlated(SecretRound):
     """A run with b-min-sep sampling."""
 
-    def __init__(self, law: Renewals, columns: MovedColumns) -> None:
+    def __init__(self, law: Renewals, columns: MovedColumns, sampled: Any = None) -> None:
         """Take the participations and the columns. At most ⌈n/b⌉ orthogonal columns are moved."""
-        super().__init__(-(-law.rounds // law.apart) * columns.largest())
+        super().__init__(-(-law.rounds // law.apart) * columns.largest(), sampled)
         self.law, self.columns = law, columns
 
     def delta(self, m: int, moment: Fraction, epsilon: Fraction) -> Fraction:

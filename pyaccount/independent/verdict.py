@@ -149,9 +149,8 @@ def _judge(
         tests = tested(run, epsilon, delta, left)
         proven = len(tests) == 2 and all(each.proven for each in tests)
         for each in tests:
-            text = f"{each.direction}, by this checker: {each.words}" + (
-                f", {each.samples} samples" if each.samples else ""
-            )
+            count = f", {each.samples} samples" if each.samples else ""
+            text = f"{each.direction}, by this checker: {each.words}{count}"
             verdict["checked" if each.proven else "not_checked"].append(shown(text, 1000))
         if proven:
             drawn = any(each.samples for each in tests)
