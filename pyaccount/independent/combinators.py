@@ -98,11 +98,10 @@ class BestRound(OfRuns):
     (Koskela, Redberg & Wang 2024, arXiv:2402.06701); if there is no run, a symbol is released with the same probability f(0) on
     both data sets.
 
-    **Theorem.** Let V(v) be a bound of v_Q where v_P = v: v_Q ≤ e^ε·v + h′(e^ε) and v_Q ≤ 1 − e^(−ε)·(1 − v − h(e^ε)) for every
-    ε ≥ 0, as sets of better, and of worse, outputs have masses within the profiles h and h′ of sides 0 and 1. f′ increases, so
-    that for α ≥ 1 H_α ≤ ∫ (f′(1 − v_P)·p − α·f′(1 − v_Q)·q)₊ ≤ E_P F(α·e^(−L)), F(s) = sup_v (f′(1 − v) − f′(1 − V(v))·s)₊. F is
-    convex and decreases in s, so that a law of losses L with a larger profile has a larger mean of F. On side 1 the two data sets
-    change places.
+    **Theorem.** Let V(v) be a bound of v_Q where v_P = v: v_Q ≤ a·v + H_a(Q‖P) for every a > 0. f′ increases, so that for α ≥ 1
+    H_α ≤ ∫ (f′(1 − v_P)·p − α·f′(1 − v_Q)·q)₊ ≤ E_P F(α·e^(−L)), F(s) = sup_v (f′(1 − v) − f′(1 − V(v))·s)₊. F is convex and
+    decreases in s, so that a law of losses L with a larger profile has a larger mean of F. On side 1 the two data sets change
+    places.
     """
 
     def __init__(self, parts: RoundCounts, small: Fraction, kind: str, law: Mapping[str, Fraction]) -> None:
@@ -127,17 +126,15 @@ class BestRound(OfRuns):
     def _lines(self, grid: LossGrid, side: int) -> list[tuple[int, int]]:
         """Return f′(1 − v), rounded up, and f′(1 − V(v)), rounded down, for intervals of v that matter to F.
 
-        Both bounds of V are lines in v, and the flatter one is the lower one as v grows; a poor choice only makes V larger.
+        Bounds of V are lines in v, and a flatter one is the lower one as v grows; a poor choice only makes V larger.
         """
         bits, one, step = grid.bits, 1 << grid.bits, max(1, round(KNOTS * (1 << SPACING) / grid.spacing))
-        most, steep, flat = max(law.low + len(law.masses) for law in self._laws(grid)), [], []
-        for alpha, inverse in ((grid.alpha(k), grid.alpha(-k) - 1) for k in range(0, most + 2 * step, step)):
-            steep.append((alpha + 1, self.profile(grid, alpha, 1 - side) + 1))
-            flat.append((inverse, one - (inverse * (one - self.profile(grid, alpha, side)) >> bits) + 2))
-        bounds, nearest, points = [*reversed(steep), *flat], 0, list[tuple[int, int]]()
+        most = max(law.low + len(law.masses) for law in self._laws(grid)) // step + 2
+        slopes, points = [grid.alpha(k * step) for k in range(most, -most, -1)], list[tuple[int, int]]()
+        bounds, nearest = [(a, self.profile(grid, a, 1 - side) + 1) for a in slopes], 0
 
         def larger(i: int, v: int) -> int:
-            return (bounds[i][0] * v >> bits) + bounds[i][1] + 1
+            return (bounds[i][0] * v >> bits) + bounds[i][1]
 
         for i in range(RANKS):
             before, v = (i * i << bits) // RANKS**2, ((i + 1) ** 2 << bits) // RANKS**2 + 1

@@ -6,6 +6,7 @@ Weights are rounded up to multiples of 2^−300, and what is left out is stated,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 
 from .enclosures import exp, exp_above, ln_above, up
@@ -93,24 +94,16 @@ def shared_users(p: Fraction, records: int, apart: int, norms: list[Fraction]) -
     """
     unit, parts, rounds = 1 << 220, 64, len(norms)
     draws = [up(math.comb(records, j) * p**j * (1 - p) ** (records - j), 220) for j in range(records + 1)]
-    waiting: list[dict[int, int]] = [{} for _ in range(rounds + apart + 1)]
-    waiting[0] = {0: unit}
+    waiting = [Counter[int]() for _ in range(rounds + apart + 1)]
+    waiting[0][0] = unit
     for i in range(rounds):
         moves = math.ceil(parts * norms[i] / norms[0])
         for moved, weight in waiting[i].items():
             for j, probability in enumerate(draws):
-                there, key = waiting[i + apart if j else i + 1], moved + j * j * moves
-                there[key] = there.get(key, 0) + (weight * probability >> 220) + 1
-    law: dict[int, int] = {}
-    for left in waiting[rounds:]:
-        for moved, weight in left.items():
-            law[moved] = law.get(moved, 0) + weight
-    return Blend(
-        [
-            (Fraction(weight, unit), GaussianRound(norms[0] * moved / parts) if moved else NOTHING)
-            for moved, weight in law.items()
-        ]
-    )
+                waiting[i + apart if j else i + 1][moved + j * j * moves] += (weight * probability >> 220) + 1
+    law = sum(waiting[rounds:], Counter[int]())
+    moving = [(Fraction(law[moved], unit), GaussianRound(norms[0] * moved / parts)) for moved in law if moved]
+    return Blend([*moving, (Fraction(law[0], unit), NOTHING)])
 
 
 def discrete(width: Fraction, shift: int, *, laplace: bool) -> FiniteRound:
