@@ -49,6 +49,19 @@ def test_logarithms_within_one_unit(bits: int) -> None:
     assert abs(enclosures.ln(1, bits) + bits * mpmath.log(2) * 2**bits) <= 1
 
 
+@pytest.mark.parametrize("bits", [64, 400])
+@pytest.mark.parametrize("x", [-3000.7, -700.3, -0.75, 0.0, 127.9, 128.1, 700.3, 3000.7])
+def test_powers_of_large_numbers_within_one_unit(x: float, bits: int) -> None:
+    with mpmath.workprec(8000):
+        near = round(x * 2**44)
+        exact = mpmath.exp(mpmath.mpf(near) / 2**44) * 2**bits
+        found = enclosures.exp(near << (bits - 44), bits)
+        assert abs(found - exact) <= 1
+        assert (
+            abs(enclosures.ln(max(1, found), bits) - mpmath.log(max(1, found) / mpmath.mpf(2) ** bits) * 2**bits) <= 1
+        )
+
+
 @pytest.mark.parametrize("bits", [64, 600])
 def test_constants_within_one_unit(bits: int) -> None:
     assert abs(enclosures.ln(2 << bits, bits) - mpmath.log(2) * 2**bits) <= 1

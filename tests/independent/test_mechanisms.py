@@ -67,6 +67,17 @@ def test_points_of_a_profile_are_joined_by_chords() -> None:
         assert part.value(grid, k, 0) / 2**160 == pytest.approx(wanted, rel=2e-2)
 
 
+def test_points_that_say_nothing_more_do_no_harm() -> None:
+    grid = lattice.LossGrid(round(0.1 * 2**lattice.SPACING), 25, 160)
+    few = [(Fraction(1), Fraction(1, 1000)), (Fraction(2), Fraction(1, 10**6))]
+    more = [(Fraction(3, 2), Fraction(1, 2)), (Fraction(0), Fraction(1)), (Fraction(5), Fraction(1, 10**6))]
+    alone, many = laws.Guarantees(few), laws.Guarantees([*more, *few, *few])
+    for k in (0, 3, 10, 14, 20, 30, 60):
+        assert abs(alone.value(grid, k, 0) - many.value(grid, k, 0)) <= 4
+    for k, delta in ((10, 1e-3), (20, 1e-6)):
+        assert alone.at(grid, -k) / 2**160 == pytest.approx(1 - (1 - delta) * math.exp(-0.1 * k), rel=1e-9)
+
+
 def test_a_table_of_orders_is_not_checkable() -> None:
     document = {
         "pyaccount": 1,
