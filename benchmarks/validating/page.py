@@ -7,10 +7,10 @@ from typing import Any
 
 HEAD = """# Validation
 
-This page compares every mechanism with oracles, number by number. An *oracle* is an independent computation of the same number
-that shares no code with pyaccount. You can check all of it yourself: in the environment that `make bench` builds, `python
-benchmarks/validation.py` computes everything again and writes this page. The numbers are in [validation.json](validation.json),
-with all digits.
+For everybody who wants to check pyaccount's numbers before trusting them: this page compares every mechanism with oracles, number
+by number. An *oracle* is an independent computation of the same number that shares no code with pyaccount. You can check all of
+it yourself: in the environment that `make bench` builds, `python benchmarks/validation.py` computes everything again and writes
+this page. The numbers are in [validation.json](validation.json), with all digits.
 
 Written with {versions}.
 
