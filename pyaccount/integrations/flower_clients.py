@@ -15,8 +15,8 @@ All rounds that the client ever trains for the server are rounds of one run. Whe
    gradients, and the answers are functions of its releases. Whether c answers depends on the number of rounds that are left,
    which the data do not change. Hence the certificate of c holds for x against the server, other clients, and all that is made
    of their messages.
-2. *Not more by the server's draws of clients.* If the server draws c with probability q in each of R rounds, others of c show
-   whether c was drawn, so the amplification of Poisson sampling is false for x (docs/mechanisms.md has a counterexample). If the
+2. *Not more by the server's draws of clients.* If the server draws c with probability q in each of R rounds, other records of c
+   show whether c was drawn, so the amplification of Poisson sampling is false for x (docs/mechanisms.md has a counterexample). If the
    draws do not depend on the data, they have the same law with and without x, and given the draws the answers are the composition
    of as many parts of the run as there were answers. So by joint convexity
    δ(ε) ≤ E[δ_A(ε)], A ~ Binomial(R, q), δ_a the profile of a parts that compose. It is the document with a phase of the sampler
@@ -24,8 +24,8 @@ All rounds that the client ever trains for the server are rounds of one run. Whe
    none, for all R rounds. A client that stops after K answers has min(A, K) parts, and δ_a increases with a, so the bound remains
    true. It needs a server that draws as it says; 1 does not. Parts compose if nothing ties their rounds together: no matrix, and
    a sampler of the client that draws each answer independently of the others, as `poisson`, `fixed-size` and `none` do. A sampler
-   with a memory (`b-min-sep`, `cyclic-poisson`, `balls-in-bins`, `shuffle`, …) goes on from one answer to the next, so whether a
-   record was in one answer is not independent of whether it is in another, and no bound is implemented for it here.
+   with a memory (`b-min-sep`, `cyclic-poisson`, `balls-in-bins`, …) goes on from one answer to the next, so whether a record was
+   in one answer is not independent of whether it is in another, and no bound is implemented for it here.
 3. *By the server's run, as one of the records of a client.* The certificate of the server is about all the data of c, hence also
    about x, and holds for those who see the models and not the messages. The server's clipping and noise do not ask how c computed
    its change. Nor does it matter that c stops answering after some rounds, if clients are drawn independently in each round:
