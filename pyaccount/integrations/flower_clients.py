@@ -16,9 +16,9 @@ All rounds that the client ever trains for the server are rounds of one run. Whe
    which the data do not change. Hence the certificate of c holds for x against the server, other clients, and all that is made
    of their messages.
 2. *Not more by the server's draws of clients.* If the server draws c with probability q in each of R rounds, other records of c
-   show whether c was drawn, so the amplification of Poisson sampling is false for x (docs/mechanisms.md has a counterexample). If the
-   draws do not depend on the data, they have the same law with and without x, and given the draws the answers are the composition
-   of as many parts of the run as there were answers. So by joint convexity
+   show whether c was drawn, so the amplification of Poisson sampling is false for x (docs/mechanisms.md has a counterexample).
+   If the draws do not depend on the data, they have the same law with and without x, and given the draws the answers are the
+   composition of as many parts of the run as there were answers. So by joint convexity
    δ(ε) ≤ E[δ_A(ε)], A ~ Binomial(R, q), δ_a the profile of a parts that compose. It is the document with a phase of the sampler
    `{kind: poisson, sampling_probability: q, draws: clients}`, whose pair has the loss of a part with probability q and otherwise
    none, for all R rounds. A client that stops after K answers has min(A, K) parts, and δ_a increases with a, so the bound remains
