@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyaccount.rounding import down, shortest, up
@@ -51,6 +52,21 @@ def compared(adjacency: str) -> dict[str, str]:
 def symbol(phase: PhaseRecord) -> str:
     """Return the name of a phase's noise multiplier."""
     return "σ" if phase.noise == "gaussian" else "Laplace scale b"
+
+
+def noise_name(data: CertificateModel, path: str) -> str:
+    """Return what a noise blank is called before its value, with "= "; empty for others, and where its key says it."""
+    key = path.rpartition(".")[2]
+    if not is_noise(path) or key in ("scale", "variance"):
+        return ""
+    named = "σ" if key == "sigma" else None
+    if named is None:
+        index = re.match(r"phases\[(\d{1,5})\]", path)
+        phases = [phase for phase in data.phases if phase.noise is not None]
+        if index is not None and int(index[1]) < len(data.phases):
+            phases = [data.phases[int(index[1])]]
+        named = symbol(phases[0]) if phases else ""
+    return f"{named} = " if named else ""
 
 
 def probability_words(sampler: str) -> str:

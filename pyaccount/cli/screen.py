@@ -18,7 +18,7 @@ from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     enough,
     failing,
-    is_noise,
+    noise_name,
     smallest,
     too_little,
 )
@@ -169,9 +169,8 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     if solved.fails_at is None:
         return ()
     before, after = failing(data)
-    name = "σ = " if is_noise(solved.path) and not solved.path.endswith("scale") else ""
     number = already_rounded(too_little(solved.path, solved.fails_at, DIGITS), "", "solved")
-    return (f"; {before}{name}", number, after)
+    return (f"; {before}{noise_name(data, solved.path)}", number, after)
 
 
 def _next(data: CertificateModel, saved: str | None) -> tuple[Block, ...]:

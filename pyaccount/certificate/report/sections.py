@@ -30,6 +30,7 @@ from pyaccount.certificate.words import (
     enough,
     failing,
     is_noise,
+    noise_name,
     probability_words,
     smallest,
     stated,
@@ -408,23 +409,7 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
         return ()
     before, after = failing(data)
     value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
-    phases = [phase for phase in data.phases if phase.noise is not None]
-    index = re.match(r"phases\[(\d{1,5})\]", solved.path)
-    if index is not None and int(index[1]) < len(data.phases):
-        phases = [data.phases[int(index[1])]]
-    called = (
-        "scale"
-        if solved.path.endswith("scale")
-        else "variance"
-        if solved.path.endswith("variance")
-        else "σ"
-        if solved.path.endswith("sigma")
-        else symbol(phases[0])
-        if phases
-        else ""
-    )
-    name = (f"{called} = ",) if is_noise(solved.path) and called else ()
-    return (before, *name, value, after)
+    return (before, noise_name(data, solved.path), value, after)
 
 
 def _unit(path: str) -> str:
