@@ -225,6 +225,9 @@ class FormRounds:
     def _mechanism(self, kind: str, node: FormPart) -> Round:
         """Return what bounds one run of a mechanism (one of its numbers, if several are moved)."""
         k, size = self.group, node.get("sensitivity", Fraction(0))
+        steps = size / node["step"] if "step" in node else Fraction(0)
+        if (k > 2 and node.get("moved", 1) != 1) or steps.denominator != 1:
+            raise refused("groups that move several numbers, or a sensitivity that is no whole number of steps")
         if kind in ("gaussian", "gdp"):
             return GaussianRound((k * size / node["sigma"]) ** 2 if size else (k * node["steps"] * node["mu"]) ** 2)
         if kind in ("laplace", "noisy-max"):
@@ -232,11 +235,8 @@ class FormRounds:
             attained = kind == "laplace"
             return laws.LaplaceRound(k * (size / node["scale"] if attained else node["epsilon"]), attained=attained)
         if kind in ("discrete-laplace", "discrete-gaussian"):
-            steps = k * size / node["step"]
-            if (k != 1 and node["moved"] != 1) or (steps / k).denominator != 1:
-                raise refused("groups that move several numbers, or a sensitivity that is no whole number of steps")
             laplace = kind == "discrete-laplace"
-            return draws.discrete(node["scale" if laplace else "sigma"] / node["step"], int(steps), laplace=laplace)
+            return draws.discrete(node["scale" if laplace else "sigma"] / node["step"], int(k * steps), laplace=laplace)
         if kind == "randomized-response":
             return self._response(node["truth_probability"], node["values"], node)
         if kind == "mixture-of-gaussians" and self.plain:

@@ -27,6 +27,7 @@ EXAMPLES = [
 VALUES = {
     "multiplier": 2.5,
     "scale": 2.5,
+    "variance": 2.5,
     "threshold": 80.0,
     "epsilon": 0.75,
     "delta": 1e-7,

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from plain_documents import sectioned
 
 import pyaccount
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.plan.mechanisms.additive import numbers_of_group
 from pyaccount.plan.mechanisms.base import Released
 from pyaccount.profiles import LaplaceProfile, Rounds
 
@@ -563,3 +565,53 @@ def test_the_noise_of_a_mixture_is_solved_for() -> None:
     found = certified({"mechanism": mixture | {"sigma": solved.data.solved.value}, "count": 5})
     assert found.epsilon == pytest.approx(1.0, rel=2e-3)
     assert found.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("group", range(1, 8))
+@pytest.mark.parametrize("moved", [1, 2, 3])
+def test_numbers_of_a_group_are_taken_together(group: int, moved: int) -> None:
+    """Every way in which the records of a group may change numbers, two of which are one while their sum is at most the group."""
+
+    def counts(total: int, most: int) -> Iterator[tuple[int, ...]]:
+        yield ()
+        for first in range(1, min(total, most) + 1):
+            for rest in counts(total - first, first):
+                yield (first, *rest)
+
+    def together(parts: tuple[int, ...]) -> int:
+        for one, other in itertools.combinations(range(len(parts)), 2):
+            if parts[one] + parts[other] <= group:
+                rest = [part for place, part in enumerate(parts) if place not in (one, other)]
+                return together((parts[one] + parts[other], *rest))
+        return len(parts)
+
+    assert max(map(together, set(counts(group * moved, group)))) <= numbers_of_group(moved, group)
+    if group < 3 or moved == 1:
+        assert numbers_of_group(moved, group) == moved
+
+
+@pytest.mark.parametrize("kind", [{"kind": "discrete-laplace", "scale": 2.0}, {"kind": "skellam", "variance": 3.0}])
+def test_records_of_a_group_that_change_different_numbers(kind: dict[str, Any]) -> None:
+    """Three records, each of which changes two of three numbers, enumerated: within the bound, whose lower end is two numbers."""
+    raw = {
+        "pyaccount": 1,
+        "name": "group",
+        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": 1.0, "delta": "solve"},
+        "mechanism": {**kind, "moved": 2},
+    }
+    found = pyaccount.certify(raw)
+    x = np.arange(-60, 61)
+    if kind["kind"] == "skellam":
+        law = scipy.stats.skellam.pmf(x, 1.5, 1.5)
+    else:
+        law = np.exp(-abs(x) / 2.0) / np.sum(np.exp(-abs(x) / 2.0))
+
+    def delta(*shifts: int) -> float:
+        p, q = np.ones(1), np.ones(1)
+        for shift in shifts:
+            p, q = np.outer(p, law[6:]).ravel(), np.outer(q, law[6 - shift : len(law) - shift]).ravel()
+        return float(np.sum(np.maximum(p - math.e * q, 0.0)))
+
+    assert max(delta(2, 2, 2), delta(3, 3)) <= found.delta * (1 + 1e-9)
+    assert found.data.guarantee.delta_lower == pytest.approx(delta(3, 3), rel=1e-4)
+    assert not found.data.reductions[0].tight

@@ -24,7 +24,7 @@ from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number, Solve
-from pyaccount.rounding import positional
+from pyaccount.rounding import decimal_beside, positional
 
 if TYPE_CHECKING:
     from pyaccount.document.stated import Placed
@@ -98,8 +98,8 @@ class OnLattice(MechanismKind):
         return int(self._steps())
 
     def in_steps(self, size: float) -> float:
-        """Return a size (a scale) in steps, rounded to the nearest double."""
-        return float(Fraction(repr(size)) / Fraction(repr(self.step)))
+        """Return a size (a scale) in steps, as the double of which the decimal is next to it, below."""
+        return decimal_beside(Fraction(repr(size)) / Fraction(repr(self.step)), -math.inf)
 
     def _steps(self) -> Fraction:
         return Fraction(repr(self.sensitivity)) / Fraction(repr(self.step))
@@ -202,12 +202,12 @@ class Skellam(OnLattice):
         return False
 
     def total(self, variance: float) -> float:
-        """Return the variance of all parties' noise in squared steps, rounded to the nearest double, from that of one."""
-        return float(self.parties * Fraction(repr(variance)) / Fraction(repr(self.step)) ** 2)
+        """Return the variance of all parties' noise in squared steps from that of one, as the double next to it, below."""
+        return decimal_beside(self.parties * Fraction(repr(variance)) / Fraction(repr(self.step)) ** 2, -math.inf)
 
     def searched(self, blank: str) -> tuple[float, float]:
         """Return the variances of one party that are tried: those for which the core has the profile of all of them."""
-        least, most = (end * self.step**2 / self.parties for end in (1e-6, 1e8))
+        least, most = (end * self.step**2 / self.parties for end in (1e-6, 1e8 * (1.0 - 1e-12)))
         return max(least, VARIANCE.minimum), min(most, VARIANCE.maximum)
 
 

@@ -1,9 +1,15 @@
 """Noise that is added to released numbers or a vector: Laplace, Gaussian, discrete, Skellam, and a mixture of Gaussians.
 
-For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller
-shifts are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second
-error. Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
-another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.base`).
+For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller shifts
+are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second error.
+Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
+another. **Groups**: if c_i ≤ k records of a group change number i, the pair is that of the shift c_i·Δ, and Σ c_i ≤ k·m for m
+numbers of each record. Two numbers with the shifts a and b are dominated by one with a + b: they are two steps between
+neighbours, of which thresholds attain the group function (Dong, Roth & Su 2022, Theorem 2.14). So numbers are taken together
+while two of them have a sum of at most k; `numbers_of_group` counts what may be left, each with the shift k·Δ. Noise whose
+losses have a bound has a smaller largest loss if all numbers are taken together, to one with the shift k·m·Δ, which is the
+other bound. For k ≤ 2 and for m = 1 these are m numbers, which a group attains that changes the same ones. Numbers with
+Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.base`).
 
 More noise of these laws is never less private, so that the least noise can be searched for: it is the sum of less noise and of
 something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
@@ -34,7 +40,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.mechanisms import (
     DiscreteGaussian,
@@ -76,6 +82,8 @@ WIDE_STEPS, MOST_SPREAD = 1.5, 1000.0
 #: Losses near the end of what the core computes of many parties' narrow noise, and the probability of outcomes it may leave out.
 LARGE_LOSSES = (700.0, 700.1)
 UNRESOLVED = 1e-60
+#: The relative width of a δ that is known well enough.
+NARROW = 1e-3
 
 
 def _changes(sensitivity: float, moved: int) -> Assumed:
@@ -102,6 +110,30 @@ def _drawn(law: str, resolution: str) -> Assumed:
     )
 
 
+def numbers_of_group(moved: int, group: int) -> int:
+    """Return how many numbers, each changed by all of a group, bound what its records change, at most `moved` numbers each.
+
+    If no two of n counts 1 ≤ c_i ≤ k have a sum of at most k, all but one are at least h = ⌊k/2⌋ + 1. With Σ c_i ≤ k·m this
+    gives n·h ≤ k·m for odd k, and n·h − 1 ≤ k·m for even k, where the smallest count may be k/2.
+    """
+    return (group * moved + (group % 2 == 0)) // (group // 2 + 1)
+
+
+def _as_one(plan: MechanismPlan[Any], moved: int, count: int) -> bool:
+    """Return whether all numbers of a group are taken together, because that is probably the smaller bound; both are bounds.
+
+    n runs have the largest loss n·k·m·Δ/b as one number each, and about 4.7·√(n·count)·k·Δ/b at δ = 1e-6 as several.
+    """
+    return count > moved and (plan.asked.privacy.delta == 0.0 or plan.node.count * moved**2 <= 4.7**2 * count)
+
+
+def _apart(mechanism: LaplaceMechanism | OnLattice, group: int | Solve) -> str | None:
+    """Return the data sets of the lower end, if a group may change more than one record does; None if the bound is attained."""
+    if mechanism.moved == 1 or (group != "solve" and number(group) < 3):
+        return None
+    return "all records of the group change the same numbers"
+
+
 def _by_parties(parties: int) -> tuple[Assumed, ...]:
     who = "party adds" if parties == 1 else "parties add"
     return (
@@ -124,8 +156,13 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
 
     def released(self, mechanism: LaplaceMechanism, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = LaplaceProfile(rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.scale))
-        return Released(part, part, mechanism.moved)
+        alone, scale = Fraction(repr(mechanism.sensitivity)), number(mechanism.scale)
+        part = LaplaceProfile(rounded_up(group * alone), scale)
+        count = numbers_of_group(mechanism.moved, group)
+        if _as_one(self, mechanism.moved, count):
+            one = LaplaceProfile(rounded_up(group * mechanism.moved * alone), scale)
+            return Released(one, part, attained=mechanism.moved)
+        return Released(part, part, count, attained=mechanism.moved)
 
     def described(self, mechanism: LaplaceMechanism) -> MechanismWords:
         """Return the theorem of the Laplace mechanism."""
@@ -141,6 +178,7 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
                     f"Laplace noise of scale {scale}", "at a resolution that does not reveal the number's last digits"
                 ),
             ),
+            lower_end=_apart(mechanism, self.asked.privacy.group_size),
         )
 
 
@@ -227,6 +265,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                 _drawn(f"{name} {size}", *(how or ["exactly, not by rounding"])),
                 *(() if parties is None else _by_parties(parties)),
             ),
+            lower_end=_apart(mechanism, self.asked.privacy.group_size),
         )
 
 
@@ -235,8 +274,15 @@ class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
 
     def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = DiscreteLaplaceProfile(group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale)))
-        return Released(part, part, mechanism.moved)
+        shift, scale = group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale))
+        part, count, moved = (
+            DiscreteLaplaceProfile(shift, scale),
+            numbers_of_group(mechanism.moved, group),
+            mechanism.moved,
+        )
+        if _as_one(self, moved, count) and moved * shift in SHIFT:
+            return Released(DiscreteLaplaceProfile(moved * shift, scale), part, attained=moved)
+        return Released(part, part, count, attained=moved)
 
     def described(self, mechanism: DiscreteLaplace) -> MechanismWords:
         """Return the theorem of the geometric mechanism."""
@@ -262,7 +308,7 @@ class DiscreteGaussianPlan(OnLatticePlan[DiscreteGaussian]):
     def released(self, mechanism: DiscreteGaussian, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
         part = DiscreteGaussianProfile(group * mechanism.shift(), mechanism.in_steps(mechanism.sigma))
-        return Released(part, part, mechanism.moved)
+        return Released(part, part, numbers_of_group(mechanism.moved, group), attained=mechanism.moved)
 
     def described(self, mechanism: DiscreteGaussian) -> MechanismWords:
         """Return the theorem of the discrete Gaussian mechanism."""
@@ -286,7 +332,7 @@ class SkellamPlan(OnLatticePlan[Skellam]):
     def released(self, mechanism: Skellam, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
         part = SkellamProfile(group * mechanism.shift(), mechanism.total(number(mechanism.variance)))
-        return Released(part, part, mechanism.moved)
+        return Released(part, part, numbers_of_group(mechanism.moved, group), attained=mechanism.moved)
 
     def described(self, mechanism: Skellam) -> MechanismWords:
         """Return the theorem of the Skellam mechanism."""
@@ -313,7 +359,7 @@ class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]
     def released(self, mechanism: DistributedDiscreteGaussian, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
         part = PartiesProfile(group * mechanism.shift(), mechanism.in_steps(mechanism.sigma), mechanism.parties)
-        return Released(part, part, mechanism.moved)
+        return Released(part, part, numbers_of_group(mechanism.moved, group), attained=mechanism.moved)
 
     def described(self, mechanism: DistributedDiscreteGaussian) -> MechanismWords:
         """Return the theorem of the distributed discrete Gaussian mechanism."""
@@ -364,7 +410,7 @@ class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]
         """Return whether both ends of a profile are near each other where losses are large, for one of two of them."""
         group = self.asked.privacy.group_size
         profile = self.released(mechanism, 1 if group == "solve" else number(group)).upper.build()
-        return any(most - least <= UNRESOLVED for least, most in map(profile.delta, LARGE_LOSSES))
+        return any(most - least <= UNRESOLVED + NARROW * most for least, most in map(profile.delta, LARGE_LOSSES))
 
 
 #: The number of contributions that are listed in words.

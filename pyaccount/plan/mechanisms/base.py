@@ -76,6 +76,8 @@ class Released:
     lower: ProfileKind
     count: int = 1
     add: Released | None = None
+    #: The rounds of `lower`, if they are fewer.
+    attained: int | None = None
     #: What is revealed beside it, which is the same from above and from below, and in both directions.
     beside: tuple[ProfileKind, ...] = ()
     #: Other pairs of data sets, which may reveal more than `lower`, depending on ε and on the number of runs.
@@ -105,7 +107,9 @@ class Released:
         """Return the rounds of one run in both directions."""
         beside = tuple(Rounds(one, 1) for one in self.beside)
         return {
-            direction: Bounds((Rounds(one.upper, one.count), *beside), (Rounds(one.lower, one.count), *beside))
+            direction: Bounds(
+                (Rounds(one.upper, one.count), *beside), (Rounds(one.lower, one.attained or one.count), *beside)
+            )
             for direction, one in zip(DIRECTIONS, (self, self.add or self), strict=True)
         }
 

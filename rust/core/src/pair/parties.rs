@@ -125,7 +125,8 @@ fn reach(size: f64) -> u64 {
 fn of_theta(sigma: f64, parties: u64) -> f64 {
     let square = 2.0 * std::f64::consts::PI.powi(2) * sigma * sigma;
     let of = |m: u64| {
-        let q = (-square * (real(m) / real(m + 1))).exp() * (1.0 + 1e-9);
+        // Far out the power is 0 in doubles, and the smallest one above it is a bound.
+        let q = ((-square * (real(m) / real(m + 1))).exp() * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
         let omega = 2.0 * q / (1.0 - q);
         if omega < 1.0 {
             omega.ln_1p() - (-omega).ln_1p()
