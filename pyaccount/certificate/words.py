@@ -59,14 +59,13 @@ def noise_name(data: CertificateModel, path: str) -> str:
     key = path.rpartition(".")[2]
     if not is_noise(path) or key in ("scale", "variance"):
         return ""
-    named = "σ" if key == "sigma" else None
-    if named is None:
-        index = re.match(r"phases\[(\d{1,5})\]", path)
-        phases = [phase for phase in data.phases if phase.noise is not None]
-        if index is not None and int(index[1]) < len(data.phases):
-            phases = [data.phases[int(index[1])]]
-        named = symbol(phases[0]) if phases else ""
-    return f"{named} = " if named else ""
+    if key == "sigma":
+        return "σ = "
+    index = re.match(r"phases\[(\d{1,5})\]", path)
+    phases = [phase for phase in data.phases if phase.noise is not None]
+    if index is not None and int(index[1]) < len(data.phases):
+        phases = [data.phases[int(index[1])]]
+    return f"{symbol(phases[0])} = " if phases else ""
 
 
 def probability_words(sampler: str) -> str:
@@ -139,9 +138,8 @@ def _own(data: CertificateModel) -> bool:
 
 def is_noise(path: str) -> bool:
     """Return whether this blank is the noise of a phase, or a factor of noise: more of it is more noise."""
-    return path.endswith(("noise.multiplier", "noise.multiplier.scale", "noise.scale")) or path.endswith(
-        ("mechanism.sigma", "mechanism.scale", "mechanism.variance")
-    )
+    keys = {"noise": ("multiplier", "multiplier.scale", "scale"), "mechanism": ("sigma", "scale", "variance")}
+    return path.endswith(tuple(f"{section}.{key}" for section, some in keys.items() for key in some))
 
 
 def _whole(value: float) -> str:

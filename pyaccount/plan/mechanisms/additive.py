@@ -3,13 +3,14 @@
 For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller shifts
 are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second error.
 Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
-another. **Groups**: if c_i ≤ k records of a group change number i, the pair is that of the shift c_i·Δ, and Σ c_i ≤ k·m for m
-numbers of each record. Two numbers with the shifts a and b are dominated by one with a + b: they are two steps between
-neighbours, of which thresholds attain the group function (Dong, Roth & Su 2022, Theorem 2.14). So numbers are taken together
-while two of them have a sum of at most k; `numbers_of_group` counts what may be left, each with the shift k·Δ. Noise whose
-losses have a bound has a smaller largest loss if all numbers are taken together, to one with the shift k·m·Δ, which is the
-other bound. For k ≤ 2 and for m = 1 these are m numbers, which a group attains that changes the same ones. Numbers with
-Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.base`).
+another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.base`).
+
+**Groups.** If c_i ≤ k records of a group change number i, the pair is that of the shift c_i·Δ, and Σ c_i ≤ k·m for m numbers
+of each record. Two numbers with the shifts a and b are dominated by one with a + b: they are two steps between neighbours, of
+which thresholds attain the group function (Dong, Roth & Su 2022, Theorem 2.14). So numbers are taken together while two of
+them have a sum of at most k; `numbers_of_group` counts what may be left, each with the shift k·Δ. It is also a bound to take
+all numbers together, to one with the shift k·m·Δ. Its largest loss is smaller, so it is used for few runs of noise whose
+losses are bounded (`_as_one`). For k ≤ 2 and for m = 1 these are m numbers, which a group attains that changes the same ones.
 
 More noise of these laws is never less private, so that the least noise can be searched for: it is the sum of less noise and of
 something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
@@ -127,11 +128,15 @@ def _as_one(plan: MechanismPlan[Any], moved: int, count: int) -> bool:
     return count > moved and (plan.asked.privacy.delta == 0.0 or plan.node.count * moved**2 <= 4.7**2 * count)
 
 
-def _apart(mechanism: LaplaceMechanism | OnLattice, group: int | Solve) -> str | None:
-    """Return the data sets of the lower end, if a group may change more than one record does; None if the bound is attained."""
-    if mechanism.moved == 1 or (group != "solve" and number(group) < 3):
-        return None
-    return "all records of the group change the same numbers"
+def _of_group(words: MechanismWords, moved: int, group: int | Solve) -> MechanismWords:
+    """Return the words of a bound that is attained, unless three or more records may change different numbers."""
+    if moved == 1 or (group != "solve" and number(group) < 3):
+        return replace(words, source=f"{words.source}; attained")
+    return replace(
+        words,
+        remark="Records of the group may change different numbers, so the bound counts more numbers than one record changes.",
+        lower_end="all records of the group change the same numbers",
+    )
 
 
 def _by_parties(parties: int) -> tuple[Assumed, ...]:
@@ -167,10 +172,10 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
     def described(self, mechanism: LaplaceMechanism) -> MechanismWords:
         """Return the theorem of the Laplace mechanism."""
         shift, scale = shortest(mechanism.sensitivity), _size(mechanism.scale, "b")
-        return MechanismWords(
+        words = MechanismWords(
             "numbers with Laplace noise",
             "the Laplace mechanism",
-            "Dwork, McSherry, Nissim & Smith 2006; attained",
+            "Dwork, McSherry, Nissim & Smith 2006",
             f"Lap({shift}, {scale}) against Lap(0, {scale})",
             (
                 _changes(mechanism.sensitivity, mechanism.moved),
@@ -178,8 +183,8 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
                     f"Laplace noise of scale {scale}", "at a resolution that does not reveal the number's last digits"
                 ),
             ),
-            lower_end=_apart(mechanism, self.asked.privacy.group_size),
         )
+        return _of_group(words, mechanism.moved, self.asked.privacy.group_size)
 
 
 class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
@@ -244,17 +249,17 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
     def lattice_words(
         self, mechanism: OnLattice, theorem: str, source: str, noise: tuple[str, ...], parties: int | None = None
     ) -> MechanismWords:
-        """Return the words of a theorem that is attained; `noise` is its name, both sizes (in steps first), and how it is drawn.
+        """Return the words of a theorem; `noise` is its name, both sizes (in steps first), and how it is drawn.
 
         `parties` is how many of them add this noise each, if there are several.
         """
         name, in_steps, size, *how = noise
         several = "" if parties is None else f"the sum of {parties} times "
         multiples = "integers" if mechanism.step == 1.0 else "multiples of a step"
-        return MechanismWords(
+        words = MechanismWords(
             f"{multiples} with {name}",
             theorem,
-            f"{source}; attained",
+            source,
             f"{several}{name} {in_steps} at {mechanism.shift()} and at 0, in steps",
             (
                 _changes(mechanism.sensitivity, mechanism.moved),
@@ -265,8 +270,8 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                 _drawn(f"{name} {size}", *(how or ["exactly, not by rounding"])),
                 *(() if parties is None else _by_parties(parties)),
             ),
-            lower_end=_apart(mechanism, self.asked.privacy.group_size),
         )
+        return _of_group(words, mechanism.moved, self.asked.privacy.group_size)
 
 
 class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
