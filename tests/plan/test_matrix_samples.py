@@ -190,7 +190,7 @@ def test_normal_forms_say_what_was_analysed() -> None:
             "groups of records",
         ),
         (
-            {"kind": "fixed-size"},
+            {"kind": "with-replacement"},
             {"training": {"sampling_probability": None, "dataset_size": 20, "expected_batch_size": 2}},
             "use poisson",
         ),
