@@ -7,7 +7,8 @@ terminals and exit codes.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import Field
 
@@ -23,9 +24,6 @@ from pyaccount.errors import (
     TableError,
 )
 from pyaccount.records.fields import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Message(Record):

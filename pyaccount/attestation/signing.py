@@ -6,18 +6,16 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyaccount.attestation.keys import LARGEST_KEY, check_private, library, trusted_key
 from pyaccount.attestation.statement import MOST_SUBJECTS, PAYLOAD_TYPE, Attestation, statement_bytes, subjects_of
+from pyaccount.certificate import Certificate
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import bytes_of
 from pyaccount.errors import AttestationError, CertificateError, DomainError, printable
-
-if TYPE_CHECKING:
-    from pyaccount.certificate import Certificate
 
 #: Returns the secret with a given name: the passphrase of a file or the PIN of a token.
 Secret = Callable[[str], str]

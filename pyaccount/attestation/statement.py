@@ -20,19 +20,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pyaccount.attestation.keys import library
+from pyaccount.attestation.keys import TrustedKey, TrustedKeys, library
 from pyaccount.certificate import reading
 from pyaccount.certificate.reading import Read, of_object
 from pyaccount.certificate.strict import bytes_of, object_of, refused, typed
 from pyaccount.errors import DomainError, printable, quoted
 from pyaccount.files import write_atomically
-
-if TYPE_CHECKING:
-    from pyaccount.attestation.keys import TrustedKey, TrustedKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.forks import cached_property
 from pyaccount.pages.readable import Readable
 from pyaccount.reading.numerals import spelled_bound
-from pyaccount.records.certificate import CertificateModel, ProfilePoint
+from pyaccount.records.certificate import CertificateModel, ProfilePoint, Solved
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.pages.page import Page
     from pyaccount.reading.sources import Folders
-    from pyaccount.records.certificate import Solved
     from pyaccount.risk.tradeoff import TradeOff
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyaccount.certificate.certificate import resolved
+from pyaccount.certificate.certificate import Certificate, resolved
 from pyaccount.certificate.phases import called
 from pyaccount.certificate.saving import contradictions
+from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.schedules import ScheduleFile
 from pyaccount.errors import CertificateError, path_text
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.protection import Protection
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.schedule_values import values_of
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
-    from pyaccount.plan.protection import RunCase
-    from pyaccount.records.certificate import PhaseRecord
+from pyaccount.records.certificate import PhaseRecord
 
 
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:

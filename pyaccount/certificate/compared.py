@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.reading.sources import Handed
+from pyaccount.records.certificate import CertificateModel, PhaseRecord
 from pyaccount.records.fields import PROBABILITY, SQUARED_NORMS, EpsilonLower, EpsilonUpper, Probability, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.records.certificate import CertificateModel, PhaseRecord
 
 #: Every certificate contains this, and no document does: the `kind` of a document is another one.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyaccount.certificate.compared import alike
+from pyaccount.certificate.compared import ComparedRecord, alike
 from pyaccount.errors import DomainError
 from pyaccount.rounding import shortest, up
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyaccount.certificate.compared import ComparedRecord
-
 
 #: Values of ε that differ by less count as one target, because blanks are solved to a tolerance.
 AGREEMENT = 0.02

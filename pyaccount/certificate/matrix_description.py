@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -11,25 +11,19 @@ from pyaccount.certificate.phases import NO_MATRIX, matrix_record, workload_util
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.parts import ORIGINS
-from pyaccount.document.tree import TrainingNode
-from pyaccount.errors import DocumentError
+from pyaccount.document.tree import Node, TrainingNode
+from pyaccount.errors import DocumentError, Problem
 from pyaccount.execute.certified import considered, searched
 from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
+from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.matrices.toeplitz import INDEPENDENT
-from pyaccount.plan.protection import Protection, RunCase
+from pyaccount.plan.protection import Case, Protection, RunCase
 from pyaccount.records.certificate import MatrixRecord, WorkloadUtility
 from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
 from pyaccount.records.fields import Finite, OutputRecord, Record
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import Node
-    from pyaccount.errors import Problem
-    from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.plan.protection import Case, RunCase
-
 
 #: The most coefficients that the page shows; the JSON has all of them.
 SHOWN = 8

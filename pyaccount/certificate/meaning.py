@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.records.certificate import CertificateModel
+from pyaccount.records.evidence import SamplingRecord
 from pyaccount.risk.gaussian import needed_at_points, needed_within_range, smallest_possible
 from pyaccount.risk.rate import with_more_points
 from pyaccount.risk.tradeoff import Bound, TradeOff
-
-if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.records.certificate import CertificateModel
-    from pyaccount.records.evidence import SamplingRecord
 
 #: The false-positive rates for which attacks are reported.
 FALSE_POSITIVE_RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)

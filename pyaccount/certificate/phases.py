@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyaccount.document.noise import effective
 from pyaccount.document.rates import epochs_of
 from pyaccount.document.schedules import ScheduledMultiplier
-from pyaccount.document.tree import Combined, TrainingNode
+from pyaccount.document.tree import Combined, Node, TrainingNode
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.matrices.base import workload_of
-from pyaccount.plan.protection import RunCase
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import scale_of, values_of
 from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.own_probabilities import OwnProbabilities
-    from pyaccount.document.tree import Node
     from pyaccount.errors import Path
-    from pyaccount.plan.protection import Protection, RunCase
 
 #: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
 #: a file.

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyaccount.records.certificate import RiskRecord
 from pyaccount.rounding import down, shortest, up
-
-if TYPE_CHECKING:
-    from pyaccount.records.certificate import RiskRecord
 
 
 def _risk_words(risk: RiskRecord, value: str) -> str:

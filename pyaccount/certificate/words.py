@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from pyaccount.records.certificate import CertificateModel, MatrixRecord, PhaseRecord
+from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
 from pyaccount.rounding import down, shortest, up
-
-if TYPE_CHECKING:
-    from pyaccount.records.certificate import CertificateModel, MatrixRecord, PhaseRecord
-    from pyaccount.records.evidence import ConsideredRecord, SearchedRecord
 
 #: The alert of a certificate that contradicts itself, and the badge that replaces "holds".
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."

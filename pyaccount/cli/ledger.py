@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyaccount.cli.common import FAILS, HOLDS, STOPPED, WIDE, check_output, files_of, print_page, source_of
+from pyaccount.cli.common import (
+    FAILS,
+    HOLDS,
+    STOPPED,
+    WIDE,
+    PrintableResult,
+    check_output,
+    files_of,
+    print_page,
+    source_of,
+)
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.help import Context
 from pyaccount.cli.options import format_option, output_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 
 if TYPE_CHECKING:
-    from pyaccount.cli.common import PrintableResult
     from pyaccount.ledger import Ledger, LedgerEntry
 
 #: The formats of a status.

@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.files import InsideFile, file_inside
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Mechanism
-    from pyaccount.errors import Path, Problem
 
 
 def named_file(document: Mechanism, path: Path, name: str) -> InsideFile:

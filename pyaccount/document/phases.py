@@ -9,13 +9,10 @@ numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.document.schedules import ScheduledMultiplier
-from pyaccount.document.tree import Combined, TrainingNode
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import Node
+from pyaccount.document.tree import Combined, Node, TrainingNode
 
 #: A phase as it is written in a document, with its number of iterations.
 RawPhase = Mapping[str, Any]

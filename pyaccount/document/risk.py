@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.sections import Privacy, Risk
@@ -15,8 +15,6 @@ from pyaccount.reading.kinds import Section
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyaccount.document.tree import TrainingNode
     from pyaccount.document.views import Mechanism
 

@@ -17,14 +17,13 @@ from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.samplers.base import disagreements
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
 from pyaccount.document.stated import number_or_none
-from pyaccount.document.tree import MechanismRelease, Parts, TrainingNode
+from pyaccount.document.tree import MechanismRelease, Node, Parts, TrainingNode
 from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem, path_text, problem, quoted
 from pyaccount.reading.fields import SOLVE
 from pyaccount.reading.nodes import REPORTED
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import Node
     from pyaccount.document.views import Mechanism
 
 

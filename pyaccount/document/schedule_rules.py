@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.schedules import Decaying, ScheduledBatch, ScheduledProbability, ScheduleFile, readable
+from pyaccount.document.schedules import (
+    Decaying,
+    Scheduled,
+    ScheduledBatch,
+    ScheduledProbability,
+    ScheduleFile,
+    readable,
+)
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text, problem
 from pyaccount.reading.fields import SOLVE
 
 if TYPE_CHECKING:
-    from pyaccount.document.schedules import Scheduled
     from pyaccount.document.tree import TrainingNode
     from pyaccount.document.views import Mechanism
 

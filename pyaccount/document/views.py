@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pyaccount.document.matrices import MatrixKind
 from pyaccount.document.mechanisms import MechanismKind
@@ -30,9 +31,6 @@ from pyaccount.errors import Path
 from pyaccount.reading.fields import Solve
 from pyaccount.reading.nodes import REPORTED
 from pyaccount.reading.written import Written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class HasSampler(Protocol):

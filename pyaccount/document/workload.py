@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import SOLVE, Choice, Items, Number
 from pyaccount.reading.kinds import AlsoCalled, Section
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class StatedWorkload(Section):

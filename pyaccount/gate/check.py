@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.attestation.statement import envelope_of
-from pyaccount.certificate.reading import given_certificate
+from pyaccount.attestation.statement import Attestation, Envelope, envelope_of
+from pyaccount.certificate.reading import Read, given_certificate
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
@@ -18,9 +18,7 @@ from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadabl
 from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.statement import Attestation, Envelope
     from pyaccount.certificate import Certificate
-    from pyaccount.certificate.reading import Read
     from pyaccount.document.document import Document
     from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof

@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from pyaccount.certificate.reading import Read
 from pyaccount.errors import CertificateError, printable
 from pyaccount.gate.verdict import Rule
 from pyaccount.independent.apart import check_apart
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
 from pyaccount.pages.readable import Readable
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.reading import Read
 
 #: The default of the time after which the proof is ended.
 SECONDS = 100.0

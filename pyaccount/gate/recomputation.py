@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.certificate import chosen, found
+from pyaccount.certificate.certificate import Certificate, chosen, found
 from pyaccount.certificate.consistency import form_sha256
 from pyaccount.certificate.issue import issue
 from pyaccount.certificate.phases import matrix_record
@@ -20,15 +20,13 @@ from pyaccount.plan.common import default_profile, sampled_profile
 from pyaccount.plan.normal_form import normal_form
 from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.records.certificate import CertificateModel
-from pyaccount.running import compile_document
+from pyaccount.running import Plan, compile_document
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.gate.examination import Examination
     from pyaccount.gate.verification import Verification
-    from pyaccount.running import Plan
 
 #: Notes for the verdict.
 LAST_DIGITS = (

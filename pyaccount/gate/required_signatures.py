@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount.attestation.keys import TrustedKeys, trusted_keys
 from pyaccount.attestation.statement import Envelope, Subject, subjects_of
+from pyaccount.document.policy import Limits, Policy
 from pyaccount.errors import DomainError, printable
 from pyaccount.gate.rules import ALWAYS
 from pyaccount.gate.verdict import Rule, SignedBy
-
-if TYPE_CHECKING:
-    from pyaccount.document.policy import Limits, Policy
 
 KEYS, SUBJECTS = "trusted_keys", "subjects"
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pyaccount.certificate.consistency import created_at, inconsistencies
-from pyaccount.document.policy import GuaranteeKind
+from pyaccount.document.policy import GuaranteeKind, Limits
 from pyaccount.errors import quoted
 from pyaccount.gate.verdict import Judged, Rule, Used
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.certificate.reading import Read
-    from pyaccount.document.policy import Limits
     from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof
     from pyaccount.records.certificate import CertificateModel

@@ -6,9 +6,9 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pyaccount.attestation.statement import envelope_of
+from pyaccount.attestation.statement import Attestation, envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, given_certificate
@@ -22,10 +22,7 @@ from pyaccount.gate.recomputation import Recomputation
 from pyaccount.gate.required_signatures import required_signatures_of
 from pyaccount.gate.verdict import Attested
 from pyaccount.gate.verification import Verification
-
-if TYPE_CHECKING:
-    from pyaccount.attestation.statement import Attestation
-    from pyaccount.reading.sources import Folders
+from pyaccount.reading.sources import Folders
 
 
 @dataclass(frozen=True, slots=True)

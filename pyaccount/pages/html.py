@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pyaccount.pages.page import SENSES, legible, origins_of
+from pyaccount.pages.page import SENSES, Block, Figure, Inline, Page, legible, origins_of
 from pyaccount.pages.svg import svg
-
-if TYPE_CHECKING:
-    from pyaccount.pages.page import Block, Figure, Inline, Page
 
 
 def html(page: Page) -> str:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pyaccount.pages.page import (
     SENSES,
+    Block,
     Checklist,
     Code,
+    Content,
     Entry,
+    Fact,
     FactList,
     Figure,
     Literally,
+    Page,
     PageTable,
     Paragraph,
     Quantity,
     legible,
     origins_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyaccount.pages.page import Block, Content, Fact, Page
 
 #: Characters with a meaning in Markdown: emphasis, code, links, tables, mathematics, mentions, issues, addresses.
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyaccount.pages.page import Page
 from pyaccount.pages.terminal import WIDTH, terminal
-
-if TYPE_CHECKING:
-    from pyaccount.pages.page import Page
 
 
 def printed(page: Page, form: str, *, width: int | None = WIDTH) -> str:

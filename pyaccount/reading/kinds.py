@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
+from typing import Any, ClassVar, Union, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from pyaccount.forks import cached_property
@@ -21,9 +21,6 @@ from pyaccount.reading.fields import SOLVE, JsonSchema, listed, refuse, wrong_ty
 from pyaccount.reading.nodes import REPORTED
 from pyaccount.reading.spelling import nearest_value
 from pyaccount.reading.unknown_kinds import ALIASES
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 
 
 class Section(BaseModel):

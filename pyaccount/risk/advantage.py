@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.risk.budget import Budget, Points, curve_of
 from pyaccount.risk.tradeoff import SLACK
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.document.sections import Risk
 
 

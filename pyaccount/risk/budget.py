@@ -15,11 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.document.sections import Risk
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.forks import cached_property
 from pyaccount.risk.budget import Budget, Enclosure, Points
 from pyaccount.risk.gaussian import gaussian_terms, needed_within_range, smallest_possible, suffices
@@ -32,7 +32,6 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import Direction
     from pyaccount.document.sections import Risk
 
 #: An ε beyond E for every allowed μ and δ: at most 10²/2 + 10·36. e^ε is still a double there.

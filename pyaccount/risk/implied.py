@@ -19,12 +19,10 @@ than its own rounding, 1 − e^d by fewer than three, and there are some ten oth
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from pyaccount.risk.tradeoff import SLACK, Bound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class _Node(NamedTuple):

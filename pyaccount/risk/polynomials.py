@@ -18,12 +18,9 @@ is halved (de Casteljau), and so on.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: The most intervals that are checked before the proof is given up.
 MOST_INTERVALS = 1024

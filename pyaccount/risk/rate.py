@@ -39,14 +39,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pyaccount.risk.budget import Budget, Enclosure, Points, curve_of
 from pyaccount.risk.implied import implied
-from pyaccount.risk.tradeoff import OVERFLOW, SLACK
+from pyaccount.risk.tradeoff import OVERFLOW, SLACK, Bound, TradeOff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.document.sections import Risk
-    from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The relative and the absolute amount by which lower bounds are reduced.
 GUARD, SMALLEST = 1e-12, 1e-14

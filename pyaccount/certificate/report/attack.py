@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pyaccount.certificate.meaning import failure_probability, point_failure_probability
+from pyaccount.certificate.meaning import Meaning, failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.mechanisms import note_on_stated
 from pyaccount.certificate.report.parts import FieldRow, shown, table
 from pyaccount.certificate.words import HYPOTHESES, compared
+from pyaccount.directions import Direction
 from pyaccount.pages.page import (
     Block,
     Content,
@@ -26,11 +26,7 @@ from pyaccount.pages.page import (
     estimate,
     every_digit,
 )
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.meaning import Meaning
-    from pyaccount.directions import Direction
-    from pyaccount.records.certificate import CertificateModel
+from pyaccount.records.certificate import CertificateModel
 
 #: With fewer points than this, or none at a small ε, the page notes that the bounds are loose.
 ENOUGH_POINTS = 6

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING
 
-from pyaccount.certificate.compared import WORDS, alike, protects, remarks
+from pyaccount.certificate.compared import WORDS, ComparedRecord, FailedRecord, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
 from pyaccount.certificate.report.parts import ORIGINS, FieldRow, table
 from pyaccount.certificate.words import count_words
@@ -22,11 +22,6 @@ from pyaccount.pages.page import (
 )
 from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, axis_around
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.certificate.compared import ComparedRecord, FailedRecord
 
 
 def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecord]) -> Page:

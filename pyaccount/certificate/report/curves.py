@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from pyaccount.certificate.meaning import lower_points, stated_points, upper_points
+from pyaccount.certificate.meaning import Meaning, lower_points, stated_points, upper_points
 from pyaccount.directions import DIRECTIONS
 from pyaccount.pages.page import Figure
 from pyaccount.pages.plot import Axis, Plot, Series, log_axis
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.risk.gaussian import chord, hull
-from pyaccount.risk.tradeoff import OVERFLOW
+from pyaccount.risk.tradeoff import OVERFLOW, Bound, TradeOff
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyaccount.certificate.meaning import Meaning
-    from pyaccount.records.certificate import CertificateModel
-    from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The smallest false-positive rate in the picture of attacks.
 LEAST_RATE = 1e-6

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.pages.page import Content, Entry, Fact, Literally, Quantity, chosen_value, exact
-
-if TYPE_CHECKING:
-    from pyaccount.records.certificate import CertificateModel, PhaseRecord
+from pyaccount.records.certificate import CertificateModel, PhaseRecord
 
 #: The keys of phases that are inside of a phase.
 _INNER = ("phases", "parallel")

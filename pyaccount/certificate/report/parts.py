@@ -6,7 +6,8 @@ only the page knows: the label, the origin, a note, and how many digits are show
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,6 +18,7 @@ from pyaccount.pages.page import (
     Literally,
     PageTable,
     Quantity,
+    Sense,
     already_rounded,
     at_least,
     at_most,
@@ -28,11 +30,6 @@ from pyaccount.pages.page import (
 )
 from pyaccount.records.fields import Record, Role, marks_of
 from pyaccount.rounding import shortest, up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pyaccount.pages.page import Sense
 
 #: The direction of a number, by the role of its field; that of other roles is exact.
 _SENSES: dict[Role | None, Sense] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.report.attack import attack_section, group_of, profile_section
@@ -63,17 +63,15 @@ from pyaccount.pages.page import (
     exact,
 )
 from pyaccount.reading.numerals import spelled_bound
+from pyaccount.records.certificate import (
+    CertificateModel,
+    Contrast,
+    MatrixRecord,
+    PhaseRecord,
+    ScheduleRecord,
+    Solved,
+)
 from pyaccount.rounding import down
-
-if TYPE_CHECKING:
-    from pyaccount.records.certificate import (
-        CertificateModel,
-        Contrast,
-        MatrixRecord,
-        PhaseRecord,
-        ScheduleRecord,
-        Solved,
-    )
 
 Record = TypeVar("Record")
 

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pyaccount.document.ranges import BANDS
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choose, Flag, Number
 from pyaccount.reading.kinds import AlsoCalled, Asked, Kind
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 ASKED_BANDS = Asked(
     "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"

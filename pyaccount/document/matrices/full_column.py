@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,13 +17,10 @@ from pyaccount.document.ranges import (
     DECAY,
     SIGNED_COEFFICIENT,
 )
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Items, Number
 from pyaccount.reading.kinds import Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class FullColumn(MatrixKind):

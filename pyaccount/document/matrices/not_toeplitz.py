@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
 from pyaccount.document.ranges import FILE_LENGTH, TREE_ROUNDS
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Number, Text
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class Dense(MatrixKind):

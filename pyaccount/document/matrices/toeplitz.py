@@ -6,18 +6,16 @@ Two of them are described by a number of bands. Their kind may be a choice, of w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
+from pyaccount.document.stated import StatedBody
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, ChoiceOfKinds, Choose, Items, Number
 from pyaccount.reading.kinds import AlsoCalled, Kinds, word_of
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class Toeplitz(MatrixKind):

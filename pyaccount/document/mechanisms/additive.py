@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,14 +21,11 @@ from pyaccount.document.mechanisms.base import (
     Sensitivity,
 )
 from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, PARTIES, SCALE, SHIFT, VARIANCE
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import Placed, number_or_none
+from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number, Solve
 from pyaccount.rounding import decimal_beside, positional
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import Placed
-    from pyaccount.document.words import Adjacency
 
 
 class GaussianMechanism(MechanismKind):

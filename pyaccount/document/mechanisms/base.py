@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from pyaccount.document.ranges import MECHANISM_EPSILON, MOVED, SCALE, SENSITIVITY
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import Placed, number_or_none
+from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Flag, Number
 from pyaccount.reading.kinds import Kind
 from pyaccount.rounding import positional
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import Placed
-    from pyaccount.document.words import Adjacency
 
 
 class MechanismKind(Kind):

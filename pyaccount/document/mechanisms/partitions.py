@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import DELTA, MAX_PARTITIONS, MECHANISM_EPSILON, SCALE, THRESHOLD
-from pyaccount.errors import problem
+from pyaccount.document.stated import Placed
+from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Number, Solve
 from pyaccount.reading.kinds import AlsoCalled
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import Placed
-    from pyaccount.errors import Problem
 
 SelectionStrategy = Literal["truncated-geometric", "laplace", "gaussian"]
 

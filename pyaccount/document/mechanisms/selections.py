@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import MechanismKind, Selection
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
+from pyaccount.document.words import Adjacency
 from pyaccount.reading.fields import Choice, Number
 from pyaccount.rounding import positional
-
-if TYPE_CHECKING:
-    from pyaccount.document.words import Adjacency
 
 
 class Exponential(Selection):

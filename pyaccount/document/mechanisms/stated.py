@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS
+from pyaccount.document.stated import Placed
 from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Flag, Items, Number
 from pyaccount.reading.kinds import Section
 from pyaccount.rounding import positional
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import Placed
 
 
 class StatedGuarantee(Section):

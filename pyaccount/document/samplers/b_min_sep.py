@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced, SpacedByRate
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import Choice, Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from pyaccount.document.stated import StatedBody
 
 Start = Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")]
 _START = "Whether the sampler is in its stationary state in the first round (warm), or every record is available then (cold)."

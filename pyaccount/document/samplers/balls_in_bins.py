@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,13 +13,10 @@ from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.rates import bins_that_fit
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
-from pyaccount.document.stated import number_or_none, stated_rates
+from pyaccount.document.stated import StatedBody, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import SOLVE, Choose, Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class BallsInBins(Truncatable):

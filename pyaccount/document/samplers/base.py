@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
 from pyaccount.document.rates import epochs_of, epochs_text, exactly
-from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
+from pyaccount.document.stated import RATE_FIELDS, StatedBody, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import SOLVE, Choose, Number
 from pyaccount.reading.kinds import Kind
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from pyaccount.document.stated import StatedBody
 
 
 class SamplerKind(Kind):

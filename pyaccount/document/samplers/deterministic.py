@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,13 +13,10 @@ from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.rates import exactly
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
-from pyaccount.document.stated import RATE_FIELDS, number_or_none
+from pyaccount.document.stated import RATE_FIELDS, StatedBody, number_or_none
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import SOLVE, Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class Deterministic(SamplerKind):

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
+from pyaccount.document.stated import RATE_FIELDS, StatedBody, number_or_none, stated_rates
 from pyaccount.errors import Problem, problem
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 # The maximum distance between a rate times the data set's size and a whole number, whatever that size, and the relative
 # rounding error of the product, which is added to it.

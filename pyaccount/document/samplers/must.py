@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
 from pyaccount.document.samplers.fixed_draws import Repeating
-from pyaccount.document.stated import number_or_none
+from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class TwoStages(Repeating):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import DRAWS_PER_ITERATION, PARTITIONS
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN, SpacedByRate
-from pyaccount.document.stated import number_or_none, stated_rates
+from pyaccount.document.stated import StatedBody, number_or_none, stated_rates
 from pyaccount.reading.fields import Choice, Choose, Number
 from pyaccount.reading.kinds import Asked
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from pyaccount.document.stated import StatedBody
 
 
 class Poisson(Truncatable):

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.stated import number_or_none, stated_rates
+from pyaccount.document.stated import StatedBody, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem, problem
 from pyaccount.reading.fields import Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 
 class RandomAllocation(SamplerKind):

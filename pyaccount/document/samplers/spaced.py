@@ -7,18 +7,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
 from pyaccount.document.rates import largest_rate
 from pyaccount.document.samplers.base import Truncatable
-from pyaccount.document.stated import number_or_none, stated_rates
+from pyaccount.document.stated import StatedBody, number_or_none, stated_rates
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choose, Number
 from pyaccount.reading.kinds import AlsoCalled, Asked
-
-if TYPE_CHECKING:
-    from pyaccount.document.stated import StatedBody
 
 ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")
