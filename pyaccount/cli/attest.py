@@ -9,7 +9,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
 from pyaccount.cli.completion import FILE, FOLDER, certificate_argument
-from pyaccount.cli.options import stdout_or_file_option
+from pyaccount.cli.options import file_option, stdout_or_file_option
 
 #: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
@@ -20,13 +20,8 @@ trusted_keys_option = click.option(
     type=FOLDER,
     help="The folder with the trusted public keys. One of them must have signed the attestation.",
 )
-subjects_option = click.option(
-    "--subject",
-    "subjects",
-    metavar="FILE",
-    multiple=True,
-    type=FILE,
-    help="A file that the attestation must be about; repeat for several files.",
+subjects_option = file_option(
+    "--subject", "subjects", multiple=True, help="A file that the attestation must be about; repeat for several files."
 )
 any_subject_option = click.option(
     "--any-subject", is_flag=True, help="Accept an attestation about any files, without --subject."
@@ -35,13 +30,11 @@ any_subject_option = click.option(
 
 @click.command(short_help="Sign a certificate for the files of a model.")
 @certificate_argument
-@click.option(
+@file_option(
     "--subject",
     "subjects",
-    metavar="FILE",
     multiple=True,
     required=True,
-    type=FILE,
     help="A file that CERT is about, such as the model's weights; repeat for several files.",
 )
 @click.option(
@@ -51,7 +44,7 @@ any_subject_option = click.option(
     type=FILE,
     help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
 )
-@click.option("--public-key", metavar="FILE", type=FILE, help="The public key, if KEY is a URI.")
+@file_option("--public-key", help="The public key, if KEY is a URI.")
 @stdout_or_file_option("attestation")
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
     """Sign CERT, a certificate in JSON, together with the digests of the files that it is about. The result is an in-toto

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -38,16 +38,7 @@ from pyaccount.cli.options import format_option, seed_option
 )
 @seed_option("the random choices: the order of equal scores, and the half of the runs that chooses T")
 @format_option("the verdict")
-def audit(
-    certificate: str,
-    scores: str,
-    runs: Literal["one", "many"],
-    confidence: float,
-    guesses: tuple[int, int] | None,
-    threshold: float | None,
-    seed: int,
-    form: str,
-) -> int:
+def audit(certificate: str, scores: str, form: str, **design: Any) -> int:
     """Compare SCORES of canaries with CERT: compute a lower bound on ε, which holds with the stated confidence, and report
     whether the scores refute the certificate.
 
@@ -66,15 +57,7 @@ def audit(
     """
     from pyaccount.auditing.audit import audit as hold
 
-    verdict = hold(
-        certificate,
-        scores,
-        runs=runs,
-        confidence=confidence,
-        guesses=guesses or None,
-        threshold=threshold,
-        seed=seed,
-    )
+    verdict = hold(certificate, scores, **design)
     with printing():
         print_result(verdict, form)
     return HOLDS if verdict else FAILS

@@ -24,12 +24,13 @@ from pyaccount.cli.common import (
     tell,
 )
 from pyaccount.cli.completion import FILE, Seed, certificate_argument, folders_option, limit_words
-from pyaccount.cli.options import format_option, stdout_or_file_option, threads_option
-from pyaccount.cli.outputs import RequestedOutput, hand_over, saved
+from pyaccount.cli.options import file_option, format_option, stdout_or_file_option, threads_option
+from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result, saved
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
+    from pyaccount.pages.page import Page
     from pyaccount.training.reporting import RecordVerdict
 
 
@@ -42,10 +43,8 @@ if TYPE_CHECKING:
     type=click.Choice(FORMS),
     help="Format of the report [from the ending of FILE; html if there is no FILE].",
 )
-@click.option(
+@file_option(
     "--record",
-    metavar="FILE",
-    type=FILE,
     help="The record of a training run. The report then shows how far the run got, and for each assumption whether "
     "the run enforced it, checked it, or left it to you.",
 )
@@ -102,20 +101,16 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 
 @click.command(short_help="Compare certificates with limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, type=FILE)
-@click.option(
+@file_option(
     "--attestation",
     "attestations",
-    metavar="FILE",
     multiple=True,
-    type=FILE,
     help="A certificate signed by pyaccount attest, instead of CERT; repeat for several attestations.",
 )
 @trusted_keys_option
 @subjects_option
 @any_subject_option
-@click.option(
-    "--policy", metavar="FILE", type=FILE, help="Limits in a file: a document of kind policy (- means stdin)."
-)
+@file_option("--policy", help="Limits in a file: a document of kind policy (- means stdin).")
 @click.option(
     "--document",
     "documents",
@@ -263,12 +258,7 @@ def check(
 
 @click.command(short_help="Recompute a certificate and report every difference.")
 @click.argument("certificate", metavar="CERT", required=False, type=FILE)
-@click.option(
-    "--attestation",
-    metavar="FILE",
-    type=FILE,
-    help="A signed certificate, instead of CERT. Its signature is checked first.",
-)
+@file_option("--attestation", help="A signed certificate, instead of CERT. Its signature is checked first.")
 @trusted_keys_option
 @subjects_option
 @any_subject_option
@@ -285,10 +275,8 @@ def check(
     type=Seed(),
     help="Test the claim with other samples: those of the seed SEED, or `new` to draw a seed now.",
 )
-@click.option(
+@file_option(
     "--record",
-    metavar="FILE",
-    type=FILE,
     help="The record of a training run. Also check that the record is complete and belongs to this certificate.",
 )
 @click.option(
@@ -383,18 +371,13 @@ def verify(
         whole = json.loads(verification.to_json()) | {"record": verdict.to_mapping()}
         return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def show_it(form: str) -> None:
-        if form == "json":
-            click.echo(json_of(), nl=False)
-            return
-        print_page(verification.page(only_wrong=quiet), piped=None)
-        if verdict is not None and not (quiet and verdict.agrees and not verdict.uncertified):
-            click.echo()
-            print_page(verdict.page(), piped=None)
+    def pages() -> list[Page | str]:
+        shown = verdict is not None and not (quiet and verdict.agrees and not verdict.uncertified)
+        return [verification.page(only_wrong=quiet), *([verdict.page()] if verdict is not None and shown else [])]
 
     unprinted = quiet and agrees and not (verdict is not None and verdict.uncertified)
     asked = RequestedOutput(None, None if form == "text" else form, quiet=unprinted)
-    if not hand_over("verdict", lambda _: json_of(), show_it, asked):
+    if not hand_over("verdict", lambda _: json_of(), pages, asked, piped=None):
         return STOPPED
     return HOLDS if agrees else FAILS
 
@@ -404,17 +387,8 @@ def _independent(certificate: str, seconds: float | None, form: str, *, quiet: b
     from pyaccount.gate.independent import SECONDS, verify_independently
 
     verdict = verify_independently(certificate, SECONDS if seconds is None else seconds)
-
-    def show(form: str) -> None:
-        if form == "json":
-            click.echo(verdict.to_json(), nl=False)
-        else:
-            print_page(verdict.page(), piped=None)
-
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and bool(verdict))
-    if not hand_over("verdict", lambda _: verdict.to_json(), show, asked):
-        return STOPPED
-    return HOLDS if verdict else FAILS
+    code = hand_over_result("verdict", verdict, form, piped=None, quiet=quiet and bool(verdict))
+    return code or (HOLDS if verdict else FAILS)
 
 
 def _loaded(documents: tuple[str, ...], folders: tuple[str, ...]) -> list[Document] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,17 +21,17 @@ from pyaccount.cli.common import (
     check_output,
     check_writable,
     files_of,
-    print_page,
     progress,
     source_of,
     tell,
     tell_notes,
     telling_warnings,
 )
-from pyaccount.cli.completion import FILE, document_argument, documents_argument, folders_option, overrides_option
+from pyaccount.cli.completion import document_argument, documents_argument, folders_option, overrides_option
 from pyaccount.cli.options import (
     cluster_option,
     executor_at,
+    file_option,
     format_option,
     full_option,
     output_format_option,
@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document.amplification import Amplification
+    from pyaccount.document.document import Document
     from pyaccount.errors import CertificateError, DocumentError
+    from pyaccount.pages.page import Page
     from pyaccount.records.certificate import CertificateModel
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
@@ -84,12 +86,7 @@ Printed = Literal["brief", "screen", "full"]
     is_flag=True,
     help="Do not show progress and notes. The certificate is printed only if --format or --brief is given.",
 )
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=FILE,
-    help="Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).",
-)
+@file_option("--plot", help="Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).")
 def certify(
     document: str,
     overrides: tuple[str, ...],
@@ -119,13 +116,10 @@ def certify(
     """
     from pyaccount.document.document import Document
     from pyaccount.document.loading import load_any
-    from pyaccount.running import compile_document, compile_within
 
-    since, files, answer = time.monotonic(), files_of(document), answer_of(brief=brief, full=full)
+    since, files, answer = time.monotonic(), files_of(document), answer_of(output, form, brief=brief, full=full)
     check_output(output, files, form, only="json")
     check_plot(plot, output, files)
-    if brief:
-        _check_brief(output, form)
     if seed is not None:
         from pyaccount.reading.overrides import FromOption  # most commands give no seed
 
@@ -136,45 +130,67 @@ def certify(
             raise click.UsageError(
                 "--cluster: an amplification is computed at once on this machine; leave the option out"
             )
-        return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief), plot, answer)
+        return _amplify(loaded, requested(output, form, answer, quiet=quiet), plot, answer)
     if plot is not None:
         raise click.UsageError(
             "--plot is only for documents of kind amplification. For pictures of this certificate use `pyaccount "
             "report CERT -o page.html`; to compare it with others use `pyaccount compare --plot`; for a sweep "
             "use `pyaccount sweep --plot`"
         )
+    how: dict[str, Any] = {"threads": threads, "store": store, "store_errors": store_errors, "cluster": cluster}
+    return certified(loaded, output, form, answer, quiet=quiet, since=since, **how)
+
+
+def certified(
+    document: Document,
+    output: str | None,
+    form: str | None,
+    answer: Printed,
+    *,
+    quiet: bool,
+    since: float,
+    cluster: str | None,
+    time_limit: float | None = None,
+    **how: Any,
+) -> int:
+    """Certify a document, write the certificate where it was asked for, and print the answer. Return the exit code.
+
+    `since` is when the command began, and `how` are further arguments of `Plan.run`.
+    """
+    from pyaccount.running import compile_document, compile_within
+
     if output not in (None, STDOUT):
-        check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
-    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief)
-    plan, since = compile_within(loaded, compile_document, since=since)
-    if not quiet:
-        tell_notes(loaded)
+        check_apart("--output", Path(output), [*named_files(document), *filter(None, [how["store"]])])
+    asked = requested(output, form, answer, quiet=quiet)
+    plan, since = compile_within(document, compile_document, time_limit=time_limit, since=since)
+    if not quiet and not document.composed_from:
+        tell_notes(document)
+    limit: dict[str, Any] = {"time_limit": time_limit, "limited_by": "--time-limit", "since": since}
     with progress(quiet=quiet) as report, telling_warnings(), executor_at(cluster) as executor:
-        certificate = plan.run(
-            threads=threads, report=report, store=store, store_errors=store_errors, executor=executor, since=since
-        )
-    if not hand_over_certificate(certificate.data, asked, answer):
+        certificate = plan.run(report=report, executor=executor, **limit, **how)
+    if not _hand_over_certificate(certificate.data, asked, answer):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
 
 
-def _check_brief(output: str | None, form: str | None) -> None:
-    """Reject `--brief` if something else is to be printed on stdout."""
-    if output == STDOUT:
+def requested(output: str | None, form: str | None, answer: Printed, *, quiet: bool) -> RequestedOutput:
+    """Return where a certificate was asked for. The short answer is printed even if the command is quiet."""
+    return RequestedOutput.checked(output, form, FORMS, quiet=quiet and answer != "brief")
+
+
+def answer_of(output: str | None, form: str | None, *, brief: bool, full: bool) -> Printed:
+    """Return how much of a certificate is printed. Reject `--brief` if something else is to be printed on stdout."""
+    if brief and full:
+        raise click.UsageError("--brief and --full: give one of them; without either the answer fits a screen")
+    if brief and output == STDOUT:
         raise click.UsageError(
             "--brief: --output - writes the certificate to stdout, where the short answer goes too; give --output "
             "the name of a file"
         )
-    if form not in (None, "text"):
+    if brief and form not in (None, "text"):
         raise click.UsageError(
             f"--brief: the short answer is text, not {form}; leave one of the two options out, or name a file with -o"
         )
-
-
-def answer_of(*, brief: bool, full: bool) -> Printed:
-    """Return how much of a certificate is printed."""
-    if brief and full:
-        raise click.UsageError("--brief and --full: give one of them; without either the answer fits a screen")
     return "brief" if brief else "full" if full else "screen"
 
 
@@ -204,7 +220,7 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
     check_drawing(plot)
     certificate = amplify(document)
-    delivered = hand_over_certificate(certificate, asked, answer)
+    delivered = _hand_over_certificate(certificate, asked, answer)
     if plot is not None:
         from pyaccount.certificate.report.amplified import aligned_profile
         from pyaccount.pages.figure import figure, save
@@ -213,7 +229,7 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
     return HOLDS if delivered else STOPPED
 
 
-def hand_over_certificate(
+def _hand_over_certificate(
     data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, answer: Printed
 ) -> bool:
     """Write a certificate where it was asked for, and print the answer. Return whether all succeeded.
@@ -222,24 +238,21 @@ def hand_over_certificate(
     """
     from pyaccount.certificate.saving import certificate_text
 
-    def show_it(form: str) -> None:
+    def pages() -> list[Page | str]:
         if answer == "brief":
             from pyaccount.certificate import brief as short
 
-            click.echo(short.text(short.brief(data)), nl=False)
-        elif answer == "screen" and asked.form is None:
+            return [short.text(short.brief(data))]
+        if answer == "screen" and asked.form is None:
             from pyaccount.cli.screen import screen_page
 
-            print_page(screen_page(data, asked.output))
-        elif form == "text":
-            from pyaccount.certificate.report import page_of
+            return [screen_page(data, asked.output)]
+        from pyaccount.certificate.report import page_of
 
-            print_page(page_of(data))
-        else:
-            click.echo(certificate_text(data, form, ()), nl=False)
+        return [page_of(data)]
 
     # The certificate was made here, so it contains no contradictions.
-    return hand_over("certificate", lambda form: certificate_text(data, form, ()), show_it, asked)
+    return hand_over("certificate", lambda form: certificate_text(data, form, ()), pages, asked)
 
 
 @click.command(short_help="Show which theorem applies to each part of a document, and the cost.")
@@ -269,15 +282,13 @@ def plan(
     """
     from pyaccount.document.document import Document
     from pyaccount.document.loading import load_any
+    from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
     from pyaccount.running import compile_document
 
     loaded = load_any(source_of(document), overrides=overrides, folders=folders)
-    asked = RequestedOutput(None, None if form == "text" else form)
-    if not isinstance(loaded, Document):
-        return _plan_amplification(loaded, asked)
-    compiled = compile_document(loaded)
+    compiled = compile_document(loaded) if isinstance(loaded, Document) else compile_amplification(loaded)
     estimates = None
-    if estimate:
+    if estimate and not isinstance(compiled, AmplificationPlan):
         from pyaccount.execute import RunOptions
         from pyaccount.execute import estimate as estimate_of
         from pyaccount.execute.progress import silent
@@ -285,43 +296,24 @@ def plan(
         with progress(quiet=False) as report:
             estimates = estimate_of(compiled, RunOptions(threads=threads, report=report or silent))
 
-    def as_json(_: str = "json") -> str:
-        from pyaccount.certificate.plan_record import plan_record
+    def as_json(_: str) -> str:
+        from pyaccount.certificate.plan_record import amplification_plan_record, plan_record
 
+        if isinstance(compiled, AmplificationPlan):
+            return amplification_plan_record(compiled).to_json()
         return plan_record(compiled, estimates).to_json()
 
-    def show_it(form: str) -> None:
-        from pyaccount.certificate.report.planned import plan_page
+    def pages() -> list[Page]:
+        from pyaccount.certificate.report.planned import amplification_plan_page, plan_page
 
-        if form == "json":
-            click.echo(as_json(), nl=False)
-        else:
-            print_page(plan_page(compiled, estimates))
+        if isinstance(compiled, AmplificationPlan):
+            return [amplification_plan_page(compiled)]
+        return [plan_page(compiled, estimates)]
 
-    delivered = hand_over("plan", as_json, show_it, asked)
-    tell_notes(loaded)
+    delivered = hand_over("plan", as_json, pages, RequestedOutput(None, None if form == "text" else form))
+    if isinstance(loaded, Document):
+        tell_notes(loaded)
     return HOLDS if delivered else STOPPED
-
-
-def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
-    from pyaccount.plan.amplification import compile_amplification
-
-    plan = compile_amplification(document)
-
-    def as_json(_: str = "json") -> str:
-        from pyaccount.certificate.plan_record import amplification_plan_record
-
-        return amplification_plan_record(plan).to_json()
-
-    def show_it(form: str) -> None:
-        from pyaccount.certificate.report.planned import amplification_plan_page
-
-        if form == "json":
-            click.echo(as_json(), nl=False)
-        else:
-            print_page(amplification_plan_page(plan))
-
-    return HOLDS if hand_over("plan", as_json, show_it, asked) else STOPPED
 
 
 @click.command(short_help="Certify several documents and show the results side by side.")
@@ -331,10 +323,8 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 @output_option("comparison")
 @output_format_option(FORMS)
 @threads_option()
-@click.option(
+@file_option(
     "--plot",
-    metavar="FILE",
-    type=FILE,
     help="Draw the error against ε, with the certified σ (svg, png or pdf). There is a line for each sampler and "
     "matrix; if all documents have the same ε, bars show σ and the error.",
 )
@@ -405,13 +395,10 @@ def compare(
     with progress(quiet=quiet) as report:
         comparison = compute(plans, threads=threads, report=report)
 
-    def show_it(form: str) -> None:
-        if form == "text":
-            print_page(comparison.page(), piped=WIDE)
-        else:
-            click.echo(comparison_text(comparison, form), nl=False)
+    def text_of(form: str) -> str:
+        return comparison_text(comparison, form)
 
-    if not hand_over("comparison", lambda form: comparison_text(comparison, form), show_it, asked):
+    if not hand_over("comparison", text_of, lambda: [comparison.page()], asked, piped=WIDE):
         return STOPPED
     if plot is not None:
         from pyaccount.pages.figure import save

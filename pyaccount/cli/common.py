@@ -96,11 +96,12 @@ def printing() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def print_page(page: Page, *, piped: int | None = PIPED) -> None:
-    """Print a page on stdout as text, in the width of the terminal or COLUMNS; `piped` is the width otherwise."""
+def print_page(page: Page | str, *, piped: int | None = PIPED) -> None:
+    """Print a page, or a text, on stdout. A page has the width of the terminal or COLUMNS; `piped` is its width otherwise."""
     from pyaccount.pages.terminal import terminal
 
-    click.echo(terminal(page, room(sys.stdout) or piped, color=_colors()), nl=False, color=_colors())
+    text = page if isinstance(page, str) else terminal(page, room(sys.stdout) or piped, color=_colors())
+    click.echo(text, nl=False, color=_colors())
 
 
 class PrintableResult(Protocol):

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyaccount.cli.certify import answer_of, hand_over_certificate
+from pyaccount.cli.certify import answer_of, certified
 from pyaccount.cli.common import (
-    FAILS,
     HOLDS,
-    STDOUT,
-    STOPPED,
-    check_apart,
     check_output,
     files_of,
-    progress,
     source_of,
     tell,
-    telling_warnings,
 )
 from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.options import (
     cluster_option,
-    executor_at,
     full_option,
     output_format_option,
     output_option,
@@ -34,9 +26,7 @@ from pyaccount.cli.options import (
     store_option,
     threads_option,
 )
-from pyaccount.cli.outputs import RequestedOutput
 from pyaccount.cli.streams import in_options
-from pyaccount.document.naming import named_files
 from pyaccount.errors import DocumentError
 from pyaccount.forms import FORMS
 
@@ -146,15 +136,13 @@ def compose(
     from pyaccount.arguments import seconds_of
     from pyaccount.certificate.reading import LARGEST_FILE
     from pyaccount.composing import joint
-    from pyaccount.running import compile_document, compile_within
 
-    since, named, answer = time.monotonic(), [_part(part) for part in parts], answer_of(brief=brief, full=full)
+    since, named = time.monotonic(), [_part(part) for part in parts]
+    answer = answer_of(output, form, brief=brief, full=full)
     if not certificates and not named:
         raise click.UsageError("Missing argument 'CERT...'.")
     inputs = files_of(*certificates, *(file for _, file in named))
     check_output(output, inputs, form, only="json")
-    if brief and (output == STDOUT or form not in (None, "text")):
-        raise click.UsageError("--brief: the short answer is text on stdout; leave --format and --output - out")
     grouped: dict[str, list[str | Handed]] = {}
     for part, file in named:
         grouped.setdefault(part, []).append(source_of(file, largest=LARGEST_FILE))
@@ -184,25 +172,9 @@ def compose(
 
         click.echo(yaml_text(made.document.to_mapping()), nl=False)
         return HOLDS
-    if output not in (None, STDOUT):
-        check_apart("--output", Path(output), [*named_files(made.document), *([store] if store is not None else [])])
-    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief)
+    how: dict[str, Any] = {"threads": threads, "store": store, "store_errors": store_errors, "cluster": cluster}
     seconds = seconds_of(time_limit, "--time-limit")
-    plan, since = compile_within(made.document, compile_document, time_limit=seconds, since=since)
-    with progress(quiet=quiet) as report, telling_warnings(), executor_at(cluster) as executor:
-        certificate = plan.run(
-            threads=threads,
-            time_limit=seconds,
-            limited_by="--time-limit",
-            report=report,
-            store=store,
-            store_errors=store_errors,
-            executor=executor,
-            since=since,
-        )
-    if not hand_over_certificate(certificate.data, asked, answer):
-        return STOPPED
-    return HOLDS if certificate.holds else FAILS
+    return certified(made.document, output, form, answer, quiet=quiet, since=since, time_limit=seconds, **how)
 
 
 def _part(text: str) -> tuple[str, str]:

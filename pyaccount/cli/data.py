@@ -19,7 +19,7 @@ from pyaccount.cli.common import (
     tell_notes,
 )
 from pyaccount.cli.completion import FILE, folders_option, overrides_option
-from pyaccount.cli.options import format_option, seed_option
+from pyaccount.cli.options import file_option, format_option, seed_option
 from pyaccount.cli.outputs import saved
 from pyaccount.document.naming import named_files
 from pyaccount.reading import numerals
@@ -69,13 +69,8 @@ class RecordsInBatch(click.ParamType[float]):
 @click.option("--document", metavar="DOC", type=FILE, help="The document to fill in (- means stdin).")
 @overrides_option
 @folders_option
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the filled document to FILE, as YAML.")
-@click.option(
-    "--records",
-    metavar="FILE",
-    type=FILE,
-    help="Write the pairs of record and user that were kept to FILE, as CSV.",
-)
+@file_option("-o", "--output", help="Write the filled document to FILE, as YAML.")
+@file_option("--records", help="Write the pairs of record and user that were kept to FILE, as CSV.")
 @click.option(
     "--expected-batch-size",
     metavar="B",
@@ -108,21 +103,15 @@ class RecordsInBatch(click.ParamType[float]):
 @format_option("the report")
 def prepare(
     table: str,
-    records_per_user: int,
     document: str | None,
     overrides: tuple[str, ...],
     folders: tuple[str, ...],
     output: str | None,
     records: str | None,
-    expected_batch_size: float | None,
-    sampling_probability: float | None,
-    min_separation: int | None,
-    neighbour_limit: int | Literal["rule"] | None,
-    drop_shared: bool,
-    seed: int,
     record_column: str,
     user_column: str,
     form: str,
+    **limits: Any,
 ) -> int:
     """Keep at most K records of each user in TABLE, a CSV or Parquet file with a row for each record and each of its users.
 
@@ -166,18 +155,7 @@ def prepare(
         tell_notes(loaded)
         _check_folder(loaded, output)
     try:
-        prepared = compute(
-            table,
-            records_per_user=records_per_user,
-            document=loaded,
-            expected_batch_size=expected_batch_size,
-            sampling_probability=sampling_probability,
-            min_separation=min_separation,
-            neighbour_limit=neighbour_limit,
-            drop_shared=drop_shared,
-            seed=seed,
-            columns=(record_column, user_column),
-        )
+        prepared = compute(table, document=loaded, columns=(record_column, user_column), **limits)
     except TableError as error:
         options = "--record-column and --user-column name the columns"
         raise TableError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -17,7 +17,6 @@ from pyaccount.cli.common import (
     check_apart,
     check_output,
     files_of,
-    print_result,
     printing,
     progress,
     source_of,
@@ -119,30 +118,27 @@ def _notes(loaded: Document | Amplification | Policy | DataSet | SweepGrid | Non
     return list(notes(loaded)) if isinstance(loaded, Document) else []
 
 
+#: The kinds of documents, by their types, which are loaded only if they are needed.
+_KINDS: dict[str, Literal["mechanism", "amplification", "policy", "sweep", "data-set"]] = {
+    "Document": "mechanism",
+    "Amplification": "amplification",
+    "Policy": "policy",
+    "DataSet": "data-set",
+    "SweepGrid": "sweep",
+}
+
+
 def _record(
     file: str, loaded: Document | Amplification | Policy | DataSet | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """Return the result of validating a document, as data."""
-    from pyaccount.document.data_set import DataSet
-    from pyaccount.document.document import Document
-    from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid
     from pyaccount.messages import ValidatedRecord, errors_of
 
     return ValidatedRecord(
         file=file,
         valid=error is None,
-        kind=None
-        if loaded is None
-        else "mechanism"
-        if isinstance(loaded, Document)
-        else "policy"
-        if isinstance(loaded, Policy)
-        else "data-set"
-        if isinstance(loaded, DataSet)
-        else "sweep"
-        if isinstance(loaded, SweepGrid)
-        else "amplification",
+        kind=None if loaded is None else _KINDS[type(loaded).__name__],
         name=None if loaded is None else loaded.name,
         document_sha256=None if loaded is None or isinstance(loaded, SweepGrid) else loaded.sha256,
         notes=_notes(loaded),
@@ -213,7 +209,5 @@ def matrix(
     with progress(quiet=False) as report:
         description = plan.matrix(threads=threads, report=report)
 
-    def show(form: str) -> None:
-        print_result(description, form)
-
-    return HOLDS if hand_over("matrix", lambda _: description.to_json(), show, asked) else STOPPED
+    safe = hand_over("matrix", lambda _: description.to_json(), lambda: [description.page()], asked)
+    return HOLDS if safe else STOPPED

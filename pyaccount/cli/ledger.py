@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,16 +12,14 @@ from pyaccount.cli.common import (
     HOLDS,
     STOPPED,
     WIDE,
-    PrintableResult,
     check_output,
     files_of,
-    print_page,
     source_of,
 )
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.help import Context
-from pyaccount.cli.options import format_option, output_option
-from pyaccount.cli.outputs import RequestedOutput, hand_over
+from pyaccount.cli.options import file_option, format_option, output_option
+from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result
 
 if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
@@ -87,13 +85,7 @@ def create(place: str, document: str) -> int:
     Examples:
       pyaccount ledger create budgets.db customers.yaml
     """
-    from pyaccount.document.data_set import load_data_set
-
-    files_of(document)
-    loaded = load_data_set(source_of(document))
-    _opened(place).create(loaded)
-    click.echo(f"{loaded.name}: {loaded.budget_words()}")
-    return HOLDS
+    return _budgeted(place, "create", document)
 
 
 @ledger.command(short_help="Change the budget of a data set.")
@@ -108,13 +100,7 @@ def change(place: str, document: str) -> int:
     Examples:
       pyaccount ledger change budgets.db customers.yaml
     """
-    from pyaccount.document.data_set import load_data_set
-
-    files_of(document)
-    loaded = load_data_set(source_of(document))
-    _opened(place).change(loaded)
-    click.echo(f"{loaded.name}: {loaded.budget_words()}")
-    return HOLDS
+    return _budgeted(place, "change", document)
 
 
 @ledger.command("add-block", short_help="Add a block of new data to a data set.")
@@ -218,7 +204,7 @@ def begin(place: str, entry: str, form: str) -> int:
 @ledger_argument
 @entry_argument
 @click.argument("certificate", metavar="CERT", type=FILE)
-@click.option("--record", metavar="FILE", type=FILE, help="The record of the run, which says what was really released.")
+@file_option("--record", help="The record of the run, which says what was really released.")
 @format_option("the entry")
 def commit(place: str, entry: str, certificate: str, record: str | None, form: str) -> int:
     """Commit ENTRY of LEDGER with its certificate CERT, after its run.
@@ -290,13 +276,7 @@ def status(place: str, data_set: str | None, form: str | None, output: str | Non
             return found.to_openmetrics()
         return found.to_json() if form == "json" else printed(found.page(), form)
 
-    def show_it(form: str) -> None:
-        if form == "text":
-            print_page(found.page(), piped=WIDE)
-        else:
-            click.echo(text_of(form), nl=False)
-
-    return HOLDS if hand_over("status", text_of, show_it, asked) else STOPPED
+    return HOLDS if hand_over("status", text_of, lambda: [found.page()], asked, piped=WIDE) else STOPPED
 
 
 @ledger.command(short_help="List all events.")
@@ -311,7 +291,7 @@ def history(place: str, data_set: str | None, form: str) -> int:
       pyaccount ledger history budgets.db
       pyaccount ledger history budgets.db --format json
     """
-    return _print(_opened(place).history(data_set), "history", form)
+    return hand_over_result("history", _opened(place).history(data_set), form, piped=WIDE)
 
 
 @ledger.command(short_help="Check the chain of hashes, the rules and the tables of a ledger.")
@@ -334,8 +314,18 @@ def verify(place: str, recompute: bool, expected_head: str | None, form: str) ->
     The exit code is 1 if the ledger is damaged.
     """
     found = _opened(place).verify(recompute=recompute, expected_head=expected_head)
-    code = _print(found, "verification", form)
+    code = hand_over_result("verification", found, form, piped=WIDE)
     return code or (HOLDS if found.intact else FAILS)
+
+
+def _budgeted(place: str, action: Literal["create", "change"], document: str) -> int:
+    """Create or change the data set of a document, and print its budget."""
+    from pyaccount.document.data_set import load_data_set
+
+    loaded = load_data_set(source_of(document))
+    getattr(_opened(place), action)(loaded)
+    click.echo(f"{loaded.name}: {loaded.budget_words()}")
+    return HOLDS
 
 
 def _opened(place: str) -> Ledger:
@@ -350,19 +340,5 @@ def _show_entry(entry: LedgerEntry, form: str) -> int:
     record = EntryRecord.of(entry)
     asked = RequestedOutput(None, None if form == "text" else form)
 
-    def show_it(form: str) -> None:
-        click.echo(record.to_json() if form == "json" else f"{record.text()}\n", nl=False)
-
-    return HOLDS if hand_over("entry", lambda _: record.to_json(), show_it, asked) else STOPPED
-
-
-def _print(found: PrintableResult, what: str, form: str) -> int:
-    asked = RequestedOutput(None, None if form == "text" else form)
-
-    def show_it(form: str) -> None:
-        if form == "json":
-            click.echo(found.to_json(), nl=False)
-        else:
-            print_page(found.page(), piped=WIDE)
-
-    return HOLDS if hand_over(what, lambda _: found.to_json(), show_it, asked) else STOPPED
+    safe = hand_over("entry", lambda _: record.to_json(), lambda: [f"{record.text()}\n"], asked)
+    return HOLDS if safe else STOPPED

@@ -22,6 +22,11 @@ VARIABLE = "PYACCOUNT_STORE"
 Option = Callable[[Any], Any]
 
 
+def file_option(*names: str, help: str, **further: Any) -> Option:
+    """Return an option whose value is the name of a file; a shell completes it."""
+    return click.option(*names, metavar="FILE", type=FILE, help=help, **further)
+
+
 def threads_option(use: str = "", *, more: str = "") -> Option:
     """Return the option `--threads`, with what its threads are used for, and what else its help says."""
     text = f"Number of worker threads{use}; 0 means one per core [0].{more}"
@@ -41,13 +46,13 @@ def output_option(what: str) -> Option:
         f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
         "is written to stdout. A failure never leaves a partial file."
     )
-    return click.option("-o", "--output", metavar="FILE", type=FILE, help=text)
+    return file_option("-o", "--output", help=text)
 
 
 def stdout_or_file_option(what: str) -> Option:
     """Return the option that writes to a file what is otherwise written to stdout; `what` names the result."""
     text = f"Write the {what} to FILE instead of stdout (- means stdout). A failure never leaves a partial file."
-    return click.option("-o", "--output", metavar="FILE", type=FILE, help=text)
+    return file_option("-o", "--output", help=text)
 
 
 def seed_option(of: str) -> Option:
@@ -62,10 +67,8 @@ def output_format_option(forms: Sequence[str]) -> Option:
     return click.option("--format", "form", type=click.Choice(forms), help=text)
 
 
-store_option = click.option(
+store_option = file_option(
     "--store",
-    metavar="FILE",
-    type=FILE,
     envvar=VARIABLE,
     help=f"Store the certificate in FILE; a run that is stored there is not computed again [environment variable {VARIABLE}].",
 )

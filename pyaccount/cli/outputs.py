@@ -13,13 +13,16 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from pyaccount.cli import streams
-from pyaccount.cli.common import STDOUT, printing, tell
+from pyaccount.cli.common import HOLDS, PIPED, STDOUT, STOPPED, PrintableResult, print_page, printing, tell
 from pyaccount.files import write_atomically
+
+if TYPE_CHECKING:
+    from pyaccount.pages.page import Page
 
 
 class RequestedOutput(NamedTuple):
@@ -60,11 +63,17 @@ class RequestedOutput(NamedTuple):
 
 
 def hand_over(
-    what: str, text_of: Callable[[str], str | bytes], show: Callable[[str], None], asked: RequestedOutput
+    what: str,
+    text_of: Callable[[str], str | bytes],
+    pages_of: Callable[[], Sequence[Page | str]],
+    asked: RequestedOutput,
+    *,
+    piped: int | None = PIPED,
 ) -> bool:
     """Write a result where it was asked for, and print it. Return whether both succeeded.
 
-    `text_of` returns the result in a form, among them json, and `show` prints it in a form.
+    `text_of` returns the result in a form, among them json. `pages_of` returns the pages, or texts, that are printed as text, in
+    files and pipes with the width `piped`.
     """
     output, form = asked.output, asked.form
     trouble, safe = [], False
@@ -79,8 +88,13 @@ def hand_over(
         with printing():
             if as_json:
                 click.echo(text_of("json"), nl=False)
+            elif form not in (None, "text"):
+                click.echo(text_of(form), nl=False)
             elif form is not None or not asked.quiet:
-                show(form or "text")
+                for number, page in enumerate(pages_of()):
+                    if number > 0:
+                        click.echo()
+                    print_page(page, piped=piped)
     except OSError as error:
         trouble.append(f"standard output cannot be written to: {_reason(error)}")
         streams.give_up()
@@ -94,6 +108,15 @@ def hand_over(
         place = _kept(str(text_of("json")), output, what, ".json")
     tell("\n".join((*trouble, f"the {what} {place}")))
     return False
+
+
+def hand_over_result(
+    what: str, result: PrintableResult, form: str, *, piped: int | None = PIPED, quiet: bool = False
+) -> int:
+    """Print a result as `json` or as text, or save it elsewhere if that fails. Return the exit code."""
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet)
+    safe = hand_over(what, lambda _: result.to_json(), lambda: [result.page()], asked, piped=piped)
+    return HOLDS if safe else STOPPED
 
 
 def saved(what: str, output: str, save: Callable[[str], None], text_of: Callable[[], str]) -> bool:

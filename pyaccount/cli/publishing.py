@@ -9,7 +9,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_apart, check_output, printing, tell
 from pyaccount.cli.completion import FILE, certificate_argument
-from pyaccount.cli.options import format_option, stdout_or_file_option
+from pyaccount.cli.options import file_option, format_option, stdout_or_file_option
 
 #: The formats of `export`.
 _CYCLONEDX, _SPDX, _REGISTRY = "cyclonedx", "spdx", "registry"
@@ -72,12 +72,10 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
     help="cyclonedx: a bill of materials in CycloneDX 1.6. spdx: one in SPDX 3.0.1. registry: a draft for the Differential "
     "Privacy Deployments Registry.",
 )
-@click.option(
+@file_option(
     "--subject",
     "subjects",
-    metavar="FILE",
     multiple=True,
-    type=FILE,
     help="Bills: a file of the model, whose digest is written; repeat for several files.",
 )
 @click.option("--model-name", metavar="NAME", help="Bills: the name of the model [the name of the document].")

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, STOPPED, WIDE, print_result
-from pyaccount.cli.completion import FILE
-from pyaccount.cli.options import VARIABLE, format_option
-from pyaccount.cli.outputs import RequestedOutput, hand_over
+from pyaccount.cli.common import HOLDS, WIDE, print_result
+from pyaccount.cli.options import VARIABLE, file_option, format_option
+from pyaccount.cli.outputs import hand_over_result
 
 if TYPE_CHECKING:
     from pyaccount.store import Run, Store
@@ -17,14 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="List the runs of a run store, show a certificate, or remove runs.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option(
-    "--store",
-    metavar="FILE",
-    type=FILE,
-    envvar=VARIABLE,
-    required=True,
-    help=f"The store [environment variable {VARIABLE}].",
-)
+@file_option("--store", envvar=VARIABLE, required=True, help=f"The store [environment variable {VARIABLE}].")
 @click.option("--remove", is_flag=True, help="Remove each RUN, with everything that is stored of it.")
 @format_option("what is printed")
 def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
@@ -41,6 +33,7 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
     from pathlib import Path
 
     from pyaccount.store import Store
+    from pyaccount.store.running import certificate_of, run_list
 
     if remove and not runs:
         raise click.UsageError("--remove: name the runs to remove; pyaccount runs lists them")
@@ -50,24 +43,14 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
         raise click.UsageError(f"--store {store}: there is no such file")
     with Store(store) as opened:
         if not runs:
-            return _list(opened, form)
+            return hand_over_result("list", run_list(opened), form, piped=WIDE)
         chosen = [_named(opened, name) for name in runs]
         if remove:
             opened.remove([run.id for run in chosen])
             return HOLDS
-        return max(_show(run, form) for run in chosen)
-
-
-def _list(store: Store, form: str) -> int:
-    from pyaccount.store.running import run_list
-
-    listed = run_list(store)
-    asked = RequestedOutput(None, None if form == "text" else form)
-
-    def show_it(form: str) -> None:
-        print_result(listed, form, piped=WIDE)
-
-    return HOLDS if hand_over("list", lambda _: listed.to_json(), show_it, asked) else STOPPED
+        for run in chosen:
+            print_result(certificate_of(run), form)
+    return HOLDS
 
 
 def _named(store: Store, name: str) -> Run:
@@ -79,10 +62,3 @@ def _named(store: Store, name: str) -> Run:
         "no run has this identifier" if not matching else f"the identifiers of {len(matching)} runs begin like this"
     )
     raise click.UsageError(f"{name}: {message}; pyaccount runs lists them")
-
-
-def _show(run: Run, form: str) -> int:
-    from pyaccount.store.running import certificate_of
-
-    print_result(certificate_of(run), form)
-    return HOLDS

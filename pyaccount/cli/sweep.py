@@ -16,7 +16,6 @@ from pyaccount.cli.common import (
     WRONG,
     check_output,
     files_of,
-    print_page,
     progress,
     source_of,
     tell,
@@ -26,6 +25,7 @@ from pyaccount.cli.completion import FILE, documents_argument, folders_option, o
 from pyaccount.cli.options import (
     cluster_option,
     executor_at,
+    file_option,
     output_format_option,
     output_option,
     store_errors_option,
@@ -52,7 +52,7 @@ MOST = 10_000
 @output_option("table")
 @output_format_option([form for form in TABLES if form != "parquet"])
 @click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
-@click.option("--plot", metavar="FILE", type=FILE, help="Draw the results (svg, png or pdf).")
+@file_option("--plot", help="Draw the results (svg, png or pdf).")
 @click.option(
     "--plot-x",
     metavar="AXIS",
@@ -138,13 +138,7 @@ def sweep(
             )
             raise
 
-    def show_it(form: str) -> None:
-        if form == "text":
-            print_page(results.page(), piped=WIDE)
-        else:
-            click.echo(sweep_text(results, form), nl=False)
-
-    delivered = hand_over("table", lambda form: sweep_text(results, form), show_it, asked)
+    delivered = hand_over("table", lambda form: sweep_text(results, form), lambda: [results.page()], asked, piped=WIDE)
     if plot is not None:
         try:
             results.plot(plot, x=plot_x, y=plot_y)
