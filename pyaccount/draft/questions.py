@@ -6,7 +6,7 @@ Answers are kept as they were written (`50_000`, `1e-5`). The annotation of thei
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic.fields import FieldInfo
@@ -138,7 +138,6 @@ class DraftQuestion:
         raise AssertionError(self.name)
 
 
-_ADJACENCIES = {str(word): words.meaning for word, words in ADJACENCIES.items()}
 #: The question that chooses the kind of each further release, and the kind if it is not answered.
 PHASE_KINDS = {
     "selection": ("selection_kind", "exponential"),
@@ -188,244 +187,87 @@ def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
     ]
 
 
-#: All questions, in the order of asking: choices come first, because other questions depend on them.
-QUESTIONS = {
-    question.name: question
-    for question in (
-        DraftQuestion(
-            "name",
-            ("name",),
-            "Name of the mechanism",
-            help="Name of the mechanism [the name of the file].",
-            metavar="TEXT",
-        ),
-        DraftQuestion(
-            "sampler",
-            ("sampler", "kind"),
-            "How the records of each round are drawn",
-            help="How the records of each round are drawn: poisson, b-min-sep … [poisson].",
-            metavar="KIND",
-        ),
-        *_questions_of("sampler", first=True),
-        DraftQuestion(
-            "adjacency",
-            ("privacy", "adjacency"),
-            "Which two data sets are neighbours",
-            words=_ADJACENCIES,
-            help="Which two data sets are neighbours: add-remove, zero-out or replace-one [add-remove].",
-            metavar="WORD",
-        ),
-        DraftQuestion(
-            "solve",
-            (),
-            "Which value pyaccount computes (the blank)",
-            help="Which value pyaccount computes (the blank): noise-multiplier, epsilon …, or nothing [σ or ε, "
-            "whichever is not given].",
-            metavar="WHAT",
-        ),
-        DraftQuestion(
-            "group_size",
-            ("privacy", "group_size"),
-            "Number of records that are protected together",
-            "1",
-            help="Number of records that are protected together [1].",
-            metavar="K",
-        ),
-        DraftQuestion(
-            "dataset_size",
-            ("training", "dataset_size"),
-            "Number of records in the data set",
-            "10_000",
-            help="Number of records in the data set.",
-            metavar="N",
-        ),
-        DraftQuestion(
-            "batch_size",
-            ("training", "expected_batch_size"),
-            "Number of records in a batch (expected, or drawn)",
-            "100",
-            help="Number of records in a batch, on all ranks and in all micro-batches of a step together: expected, "
-            "or drawn.",
-            metavar="B",
-        ),
-        DraftQuestion(
-            "sampling_probability",
-            ("training", "sampling_probability"),
-            "Probability that an available record joins a round",
-            "0.01",
-            help="Probability that an available record joins a round, instead of the sizes of data set and batch.",
-            metavar="P",
-        ),
-        DraftQuestion(
-            "iterations",
-            ("training", "iterations"),
-            "Number of iterations (noisy steps of training), or epochs as in `10 epochs`",
-            "100",
-            help="Number of iterations, that is, of noisy steps of training.",
-            metavar="N",
-        ),
-        DraftQuestion(
-            "epochs",
-            ("training", "epochs"),
-            "Number of epochs, instead of iterations",
-            help="Number of epochs, instead of iterations. In an epoch a record takes part once on average.",
-            metavar="E",
-        ),
-        *_questions_of("sampler"),
-        DraftQuestion(
-            "matrix",
-            ("matrix", "kind"),
-            "How the noise of different rounds is correlated",
-            help="How the noise of different rounds is correlated: identity, banded-square-root … [depends on the "
-            "sampler].",
-            metavar="KIND",
-        ),
-        *_questions_of("matrix"),
-        DraftQuestion(
-            "epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4", help="ε of the guarantee.", metavar="E"
-        ),
-        DraftQuestion(
-            "delta",
-            ("privacy", "delta"),
-            "δ of the guarantee",
-            "1e-6",
-            help="δ of the guarantee [the largest power of ten below 1/N].",
-            metavar="D",
-        ),
-        *(
-            DraftQuestion(
-                name, ("privacy", "risk", name), ask, help=f"{ask}, instead of ε and δ{more}.", metavar=metavar
-            )
-            for name, ask, more, metavar in (
-                ("advantage", "Maximum membership advantage of every attack", "", "A"),
-                (
-                    "true_positive_rate",
-                    "Maximum true-positive rate of every attack",
-                    ", at --false-positive-rate",
-                    "R",
-                ),
-                ("false_positive_rate", "False-positive rate to which --true-positive-rate applies", "", "R"),
-                ("gaussian_mu", "Maximum μ of Gaussian differential privacy", "", "MU"),
-            )
-        ),
-        DraftQuestion(
-            "noise_multiplier",
-            ("noise", "multiplier"),
-            "σ, the noise multiplier, in units of the clip norm",
-            "1",
-            help="σ, the noise multiplier, in units of the clip norm.",
-            metavar="S",
-        ),
-        DraftQuestion(
-            "also",
-            (),
-            "What else is released that was computed from the same data (several: separated by commas)",
-            words={NONE: "nothing: the training run is all that is released", **RELEASES},
-            help=f"What else is released that was computed from the same data: {listed(RELEASES)}, or several of them, "
-            f"separated by commas [{NONE}].",
-            metavar="WORDS",
-            several=True,
-        ),
-        *(
-            DraftQuestion(name, path, ask, trial, words, f"{ask}{more}.", metavar)
-            for name, path, ask, trial, words, more, metavar in (
-                (
-                    "selection_kind",
-                    ("selection", "mechanism", "kind"),
-                    "How candidates are selected",
-                    "exponential",
-                    SELECTIONS,
-                    f": {listed(SELECTIONS)}",
-                    "KIND",
-                ),
-                ("selection_epsilon", ("selection", "mechanism", "epsilon"), "ε of one selection", "0.1", {}, "", "E"),
-                ("selection_count", ("selection", "count"), "Number of selections, as of words", "1", {}, "", "N"),
-                (
-                    "tuning_stopping_probability",
-                    ("tuning", "select", "stopping_probability"),
-                    "Probability to stop after each run of the tuning (1/n for n runs on average)",
-                    "0.1",
-                    {},
-                    "",
-                    "P",
-                ),
-                (
-                    "tuning_score",
-                    ("score",),
-                    "What the score of a tuning run is",
-                    "public",
-                    SCORES,
-                    f": {listed(SCORES)}",
-                    "WORD",
-                ),
-                (
-                    "tuning_score_scale",
-                    ("score", "mechanism", "scale"),
-                    "Scale of the Laplace noise on the score, in units of what one record changes it by",
-                    "10",
-                    {},
-                    "",
-                    "B",
-                ),
-                (
-                    "counts_noise",
-                    ("counts", "mechanism", "kind"),
-                    "The noise of the counts",
-                    "laplace",
-                    COUNT_NOISES,
-                    f": {listed(COUNT_NOISES)}",
-                    "KIND",
-                ),
-                (
-                    "counts_scale",
-                    ("counts", "mechanism", "scale"),
-                    "Scale b of the noise of each count",
-                    "10",
-                    {},
-                    "",
-                    "B",
-                ),
-                (
-                    "counts_sigma",
-                    ("counts", "mechanism", "sigma"),
-                    "σ of the noise of each count, in counts",
-                    "10",
-                    {},
-                    "",
-                    "S",
-                ),
-                (
-                    "counts_moved",
-                    ("counts", "mechanism", "moved"),
-                    "Number of counts that one record can change, each by at most 1",
-                    "1",
-                    {},
-                    "",
-                    "N",
-                ),
-                (
-                    "counts_change",
-                    ("counts", "mechanism", "sensitivity"),
-                    "Maximum change of the vector of counts by one record, in Euclidean norm",
-                    "1",
-                    {},
-                    ", with Gaussian noise",
-                    "D",
-                ),
-                ("stated_epsilon", ("stated", "mechanism", "epsilon"), "ε that is stated of it", "0.1", {}, "", "E"),
-                (
-                    "stated_delta",
-                    ("stated", "mechanism", "delta"),
-                    "δ that is stated with this ε (0 for pure differential privacy)",
-                    "1e-8",
-                    {},
-                    "",
-                    "D",
-                ),
-            )
-        ),
-    )
+#: The questions, in the order of asking: choices come first, because other questions depend on them. A line has the name, the
+#: path, the placeholder, the answer for trials, the question, and what its help adds to it; an indented line continues it. A line
+#: with `*` stands for the questions of the kinds of a section: those that are asked right after the kind, or the others.
+_TABLE = """
+name | name | TEXT | | Name of the mechanism | [the name of the file]
+sampler | sampler.kind | KIND | | How the records of each round are drawn |: poisson, b-min-sep … [poisson]
+* sampler first
+adjacency | privacy.adjacency | WORD | | Which two data sets are neighbours |: add-remove, zero-out or replace-one [add-remove]
+solve | | WHAT | | Which value pyaccount computes (the blank)
+  |: noise-multiplier, epsilon …, or nothing [σ or ε, whichever is not given]
+group_size | privacy.group_size | K | 1 | Number of records that are protected together | [1]
+dataset_size | training.dataset_size | N | 10_000 | Number of records in the data set |
+batch_size | training.expected_batch_size | B | 100 | Number of records in a batch (expected, or drawn) |
+sampling_probability | training.sampling_probability | P | 0.01 | Probability that an available record joins a round
+  |, instead of the sizes of data set and batch
+iterations | training.iterations | N | 100 | Number of iterations (noisy steps of training), or epochs as in `10 epochs` |
+epochs | training.epochs | E | | Number of epochs, instead of iterations |. In an epoch a record takes part once on average
+* sampler
+matrix | matrix.kind | KIND | | How the noise of different rounds is correlated
+  |: identity, banded-square-root … [depends on the sampler]
+* matrix
+epsilon | privacy.epsilon | E | 4 | ε of the guarantee |
+delta | privacy.delta | D | 1e-6 | δ of the guarantee | [the largest power of ten below 1/N]
+advantage | privacy.risk.advantage | A | | Maximum membership advantage of every attack |, instead of ε and δ
+true_positive_rate | privacy.risk.true_positive_rate | R | | Maximum true-positive rate of every attack
+  |, instead of ε and δ, at --false-positive-rate
+false_positive_rate | privacy.risk.false_positive_rate | R | | False-positive rate to which --true-positive-rate applies
+  |, instead of ε and δ
+gaussian_mu | privacy.risk.gaussian_mu | MU | | Maximum μ of Gaussian differential privacy |, instead of ε and δ
+noise_multiplier | noise.multiplier | S | 1 | σ, the noise multiplier, in units of the clip norm |
+also | | WORDS | | What else is released that was computed from the same data (several: separated by commas) |
+selection_kind | selection.mechanism.kind | KIND | exponential | How candidates are selected |: {words}
+selection_epsilon | selection.mechanism.epsilon | E | 0.1 | ε of one selection |
+selection_count | selection.count | N | 1 | Number of selections, as of words |
+tuning_stopping_probability | tuning.select.stopping_probability | P | 0.1
+  | Probability to stop after each run of the tuning (1/n for n runs on average) |
+tuning_score | score | WORD | public | What the score of a tuning run is |: {words}
+tuning_score_scale | score.mechanism.scale | B | 10
+  | Scale of the Laplace noise on the score, in units of what one record changes it by |
+counts_noise | counts.mechanism.kind | KIND | laplace | The noise of the counts |: {words}
+counts_scale | counts.mechanism.scale | B | 10 | Scale b of the noise of each count |
+counts_sigma | counts.mechanism.sigma | S | 10 | σ of the noise of each count, in counts |
+counts_moved | counts.mechanism.moved | N | 1 | Number of counts that one record can change, each by at most 1 |
+counts_change | counts.mechanism.sensitivity | D | 1 | Maximum change of the vector of counts by one record, in Euclidean norm
+  |, with Gaussian noise
+stated_epsilon | stated.mechanism.epsilon | E | 0.1 | ε that is stated of it |
+stated_delta | stated.mechanism.delta | D | 1e-8 | δ that is stated with this ε (0 for pure differential privacy) |
+"""
+#: The words that can be answered, each with a description, and the help of questions that are too long for it.
+_WORDS: dict[str, Mapping[str, str]] = {
+    "adjacency": {str(word): words.meaning for word, words in ADJACENCIES.items()},
+    "also": {NONE: "nothing: the training run is all that is released", **RELEASES},
+    "selection_kind": SELECTIONS,
+    "tuning_score": SCORES,
+    "counts_noise": COUNT_NOISES,
 }
+_HELP = {
+    "batch_size": "Number of records in a batch, on all ranks and in all micro-batches of a step together: expected, or drawn.",
+    "iterations": "Number of iterations, that is, of noisy steps of training.",
+    "also": f"What else is released that was computed from the same data: {listed(RELEASES)}, or several of them, separated by "
+    f"commas [{NONE}].",
+}
+
+
+def _questions() -> Iterator[DraftQuestion]:
+    """Yield all questions, in the order of asking."""
+    for line in re.split(r"\n(?! )", _TABLE.strip("\n")):
+        if line.startswith("*"):
+            _, section, *first = line.split()
+            yield from _questions_of(section, first=bool(first))
+            continue
+        *parts, ask, more = re.sub(r"\n +", " ", line).split(" |")
+        name, path, metavar, trial = (part.strip() for part in parts)
+        words = _WORDS.get(name, {})
+        text = _HELP.get(name, f"{ask.strip()}{more.format(words=listed(words) if words else '')}.")
+        keys = tuple(path.split(".")) if path else ()
+        yield DraftQuestion(name, keys, ask.strip(), trial or None, words, text, metavar, several=name == "also")
+
+
+#: All questions, by their names.
+QUESTIONS = {question.name: question for question in _questions()}
 
 #: The questions about the sampler that are answered by a word. Other choices can be analysed or not depending on them.
 SAMPLER_CHOICES = (
