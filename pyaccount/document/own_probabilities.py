@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, ValidationError, field_serializer
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import Field, field_serializer
+from pydantic_core import PydanticCustomError
 
 from pyaccount.document import ranges
 from pyaccount.document.schedules import NumberOrMapping
@@ -21,6 +21,7 @@ from pyaccount.reading.fields import (
     JsonSchema,
     Number,
     Text,
+    read_each,
     refuse,
     wrong_type,
 )
@@ -54,18 +55,10 @@ class StratumProbabilities(FieldReader):
             raise refuse("out-of-range", f"must be {self.allowed}, not {len(value)}", self.allowed)
         for name in value:
             self._check(name)
-        reader, read, wrong = Number(ranges.PROBABILITY), list[tuple[str, object]](), list[InitErrorDetails]()
-        for name, stated in value.items():
-            try:
-                read.append((name, reader.read(stated)))
-            except PydanticCustomError as error:
-                wrong.append({"type": error, "loc": (name,), "input": stated})
-        if wrong:
-            raise ValidationError.from_exception_data("strata", wrong)
-        strata = [Stratum(name, stated) for name, stated in read if isinstance(stated, float)]
-        if len(strata) < len(read):
+        strata = tuple(map(Stratum, value, read_each("strata", Number(ranges.PROBABILITY), value.items())))
+        if not all(isinstance(stratum.probability, float) for stratum in strata):
             # What was reported is neither more nor less than a number.
-            return tuple(Stratum(name, stated) for name, stated in read)  # type: ignore[arg-type]
+            return strata
         return tuple(sorted(strata, key=lambda stratum: (-stratum.probability, stratum.name)))
 
     def _check(self, name: object) -> None:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import Field
 
 from pyaccount.document import ranges
 from pyaccount.reading.fields import (
@@ -22,6 +21,7 @@ from pyaccount.reading.fields import (
     Solve,
     Text,
     listed,
+    read_each,
     refuse,
     wrong_type,
 )
@@ -35,10 +35,7 @@ from pyaccount.reading.spelling import nearest
 class Column(FieldReader):
     """Reads the name of a column, or its number, counted from 0."""
 
-    @property
-    def allowed(self) -> str:
-        """The accepted values, in words."""
-        return "the name of a column, or its number, counted from 0"
+    allowed = "the name of a column, or its number, counted from 0"
 
     def _read(self, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -111,37 +108,16 @@ class ScheduleValues(FieldReader):
 
     def _read(self, value: object) -> object:
         section = self.member(value)
-        if section is Decaying:
-            return self._decaying(Decaying.model_validate(value))
         if section is not None:
-            return section.model_validate(value)
+            schedule = section.model_validate(value)
+            ends = ((name, getattr(schedule, name, None)) for name in ("start", "least"))
+            read_each(
+                "schedule", Number(self.range), ((name, end) for name, end in ends if isinstance(end, int | float))
+            )
+            return schedule
         if not isinstance(value, list | tuple) or not value:
             raise wrong_type(value, self.allowed)
-        return self._listed(value)
-
-    def _listed(self, values: list[object] | tuple[object, ...]) -> tuple[object, ...]:
-        reader, read, wrong = Number(self.range), list[object](), list[InitErrorDetails]()
-        for index, value in enumerate(values):
-            try:
-                read.append(reader.read(value))
-            except PydanticCustomError as error:
-                wrong.append({"type": error, "loc": (index,), "input": value})
-        if wrong:
-            raise ValidationError.from_exception_data("schedule", wrong)
-        return tuple(read)
-
-    def _decaying(self, schedule: Decaying) -> Decaying:
-        wrong: list[InitErrorDetails] = []
-        for name in ("start", "least"):
-            value = getattr(schedule, name)
-            if isinstance(value, int | float) and value not in self.range:
-                allowed = self.range.describe()
-                wrong.append(
-                    {"type": refuse("out-of-range", f"must be {allowed}", allowed), "loc": (name,), "input": value}
-                )
-        if wrong:
-            raise ValidationError.from_exception_data("schedule", wrong)
-        return schedule
+        return tuple(read_each("schedule", Number(self.range), enumerate(value)))
 
     def _json_schema(self) -> JsonSchema:
         number = {"anyOf": [{"type": "number", **self.range.json_schema()}, NUMBER_TEXT]}

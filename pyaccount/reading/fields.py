@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from pyaccount.reading import numerals
 from pyaccount.reading.nodes import REPORTED
@@ -106,6 +106,17 @@ class Choose(BaseModel):
     choose: tuple[int | float | str, ...]
 
 
+def _chosen(value: object, reader: Number | ChoiceOfKinds) -> Choose:
+    """Return the alternatives of a mapping `choose:` with a list, each read by a reader. Raises the error of `refuse`."""
+    alternatives = value.get("choose") if isinstance(value, dict) and set(value) == {"choose"} else None
+    if not isinstance(alternatives, list | tuple) or not alternatives:
+        raise wrong_type(value, reader.allowed)
+    read: tuple[Any, ...] = tuple(map(reader._read_one, alternatives))
+    if len(set(read)) < len(read):
+        raise refuse("contradiction", "an alternative is listed twice", reader.allowed)
+    return Choose(choose=read)
+
+
 @dataclass(frozen=True)
 class Number(FieldReader):
     """Reads a number in a range. `whole` requires an integer; `blank` accepts `solve`, and `choose` a list, too."""
@@ -118,18 +129,7 @@ class Number(FieldReader):
     unsolved: str | None = None
 
     def _read(self, value: object) -> object:
-        if self.choose and isinstance(value, dict):
-            return Choose(choose=self._alternatives(value))
-        return self._read_one(value)
-
-    def _alternatives(self, value: dict[str, object]) -> tuple[int | float, ...]:
-        alternatives = value.get("choose")
-        if set(value) != {"choose"} or not isinstance(alternatives, list | tuple) or not alternatives:
-            raise wrong_type(value, self.allowed)
-        read: list[int | float] = [self._read_one(item) for item in alternatives]  # type: ignore[misc]
-        if len(set(read)) < len(read):
-            raise refuse("contradiction", "an alternative is listed twice", self.allowed)
-        return tuple(read)
+        return _chosen(value, self) if self.choose and isinstance(value, dict) else self._read_one(value)
 
     def _read_one(self, value: object) -> object:
         if value == SOLVE and isinstance(value, str):
@@ -142,17 +142,14 @@ class Number(FieldReader):
             raise wrong_type(value, self.allowed, self._meant(value))
         text = numerals.with_separators(value)
         if text is not None and (self.whole or self.range.measure in _COUNTED):
-            raise self._two_readings(text)
+            # The two readings of a count such as `60.000` differ by a factor of a thousand.
+            raise refuse("wrong-type", numerals.two_readings(text), self.allowed)
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
         # The range refuses NaN, and integers that are too large for a float.
         if number not in self.range:
             raise _out_of_range(self.range)
         return int(number) if self.whole else float(number)
-
-    def _two_readings(self, text: str) -> PydanticCustomError:
-        """Return the error of a count such as `60.000`, whose two readings differ by a factor of a thousand."""
-        return refuse("wrong-type", numerals.two_readings(text), self.allowed)
 
     def _meant(self, value: object) -> str | None:
         """Return the suggestion for a text that is not a number here, or `None`."""
@@ -264,17 +261,14 @@ class Text(FieldReader):
 class Digest(FieldReader):
     """Reads a SHA-256."""
 
+    allowed = "a SHA-256: 64 hexadecimal digits in lower case"
+
     def _read(self, value: object) -> object:
         if not isinstance(value, str):
             raise wrong_type(value, self.allowed)
         if len(value) != 64 or not set(value) <= set("0123456789abcdef"):
             raise refuse("out-of-range", f"must be {self.allowed}", self.allowed)
         return value
-
-    @property
-    def allowed(self) -> str:
-        """The accepted values, in words."""
-        return "a SHA-256: 64 hexadecimal digits in lower case"
 
     def _json_schema(self) -> JsonSchema:
         return {"type": "string", "pattern": "^[0-9a-f]{64}$"}
@@ -320,17 +314,13 @@ class ChoiceOfKinds(FieldReader):
         return f"choose: with a list of {listed(self.words)}"
 
     def _read(self, value: object) -> object:
-        allowed = self.allowed
-        alternatives = value.get("choose") if isinstance(value, dict) and set(value) == {"choose"} else None
-        if not isinstance(alternatives, list | tuple) or not alternatives:
-            raise wrong_type(value, allowed)
-        for word in alternatives:
-            if word not in self.words:
-                suggestion = nearest_value(word, self.words, self.aliases) if isinstance(word, str) else None
-                raise refuse("unknown-kind", f"must be {allowed}", allowed, suggestion)
-        if len(set(alternatives)) < len(alternatives):
-            raise refuse("contradiction", "an alternative is listed twice", allowed)
-        return Choose(choose=tuple(alternatives))
+        return _chosen(value, self)
+
+    def _read_one(self, word: object) -> object:
+        if word not in self.words:
+            suggestion = nearest_value(word, self.words, self.aliases) if isinstance(word, str) else None
+            raise refuse("unknown-kind", f"must be {self.allowed}", self.allowed, suggestion)
+        return word
 
     def _json_schema(self) -> JsonSchema:
         return _choose_schema({"enum": list(self.words)})
@@ -340,20 +330,13 @@ class ChoiceOfKinds(FieldReader):
 class Flag(FieldReader):
     """Reads `true` or `false`."""
 
+    allowed = "true or false"
+    words_allowed = ("true", "false")
+
     def _read(self, value: object) -> object:
         if not isinstance(value, bool):
             raise wrong_type(value, self.allowed)
         return value
-
-    @property
-    def allowed(self) -> str:
-        """The accepted values, in words."""
-        return "true or false"
-
-    @property
-    def words_allowed(self) -> tuple[str, ...]:
-        """The words `true` and `false`."""
-        return ("true", "false")
 
     def _json_schema(self) -> JsonSchema:
         return {"type": "boolean"}
@@ -431,6 +414,19 @@ class Items:
         if len(value) not in self.length:
             raise refuse("out-of-range", f"must be {allowed}, not {len(value)}", allowed)
         return read_entries(value)
+
+
+def read_each(what: str, reader: FieldReader, values: Iterable[tuple[str | int, object]]) -> list[Any]:
+    """Return the values, each read by a reader. Raises the errors of all that are wrong, each at its key; `what` names them."""
+    read, wrong = list[Any](), list[InitErrorDetails]()
+    for key, value in values:
+        try:
+            read.append(reader.read(value))
+        except PydanticCustomError as error:
+            wrong.append({"type": error, "loc": (key,), "input": value})
+    if wrong:
+        raise ValidationError.from_exception_data(what, wrong)
+    return read
 
 
 def wrong_type(value: object, allowed: str, suggestion: str | None = None) -> PydanticCustomError:

@@ -9,7 +9,7 @@ message of the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
@@ -271,10 +271,8 @@ def _at_text(stumble: _Stumble, line: int, message: str) -> Mistake:
     return Mistake(line, column, message)
 
 
-def _rules() -> Iterator[Callable[[_Stumble], Mistake | None]]:
-    """Yield all rules, the most certain first."""
-    yield from (_tab, _unseen, _directive, _quote, _escape, _start, _block, _name)
-    yield from (_separator, _colon_inside, _bracket, _dash, _bare_key, _indentation)
-
-
-_RULES = tuple(_rules())
+#: All rules, the most certain first.
+_RULES: tuple[Callable[[_Stumble], Mistake | None], ...] = (
+    *(_tab, _unseen, _directive, _quote, _escape, _start, _block, _name),
+    *(_separator, _colon_inside, _bracket, _dash, _bare_key, _indentation),
+)

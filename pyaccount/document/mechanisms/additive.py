@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,16 +22,17 @@ from pyaccount.document.mechanisms.base import (
 )
 from pyaccount.document.ranges import CONTRIBUTION, MIXTURE, MIXTURE_PROBABILITY, PARTIES, SCALE, SHIFT, VARIANCE
 from pyaccount.document.stated import Placed, number_or_none
-from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Items, Number, Solve
-from pyaccount.rounding import decimal_beside, positional
+from pyaccount.rounding import decimal_beside
 
 
 class GaussianMechanism(MechanismKind):
     """Numbers, or a vector, with independent Gaussian noise, in their own unit."""
 
     aliases = "gaussian-mechanism normal gauss"
+    form_fields = "sensitivity sigma"
+    bounded_loss = False
 
     kind: Literal["gaussian"] = Field(description="Numbers, or a vector, with Gaussian noise.")
     sigma: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
@@ -42,20 +43,12 @@ class GaussianMechanism(MechanismKind):
         description="The maximum change of the released vector, in Euclidean norm, if one record changes.",
     )
 
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: the privacy loss of Gaussian noise has no bound."""
-        return False
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        return {"kind": self.kind, "sensitivity": positional(self.sensitivity), "sigma": positional(float(self.sigma))}
-
 
 class LaplaceMechanism(MechanismKind):
     """Numbers with Laplace noise, in their own unit."""
 
     aliases = "laplace-mechanism laplacian double-exponential"
+    form_fields = "moved scale sensitivity"
 
     kind: Literal["laplace"] = Field(description="Numbers with Laplace noise.")
     scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
@@ -63,15 +56,6 @@ class LaplaceMechanism(MechanismKind):
     )
     sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")
     moved: Moved = Field(default=1, description=MOVED_TEXT)
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        return {
-            "kind": self.kind,
-            "moved": str(self.moved),
-            "scale": positional(float(self.scale)),
-            "sensitivity": positional(self.sensitivity),
-        }
 
 
 class OnLattice(MechanismKind):
@@ -127,6 +111,8 @@ class DiscreteGaussian(OnLattice):
     """Integers, or multiples of a step, with discrete Gaussian noise (Canonne, Kamath & Steinke 2020)."""
 
     aliases = "gaussian-discrete discrete-normal dgauss discretegaussian"
+    form_fields = "moved sensitivity sigma step"
+    bounded_loss = False
 
     kind: Literal["discrete-gaussian"] = Field(description="Integers with discrete Gaussian noise.")
     sigma: Annotated[float, Number(SCALE, unsolved=_UNSOLVED)] = Field(
@@ -135,41 +121,17 @@ class DiscreteGaussian(OnLattice):
         "does not have it."
     )
 
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: the privacy loss of Gaussian noise has no bound."""
-        return False
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        return {
-            "kind": self.kind,
-            "moved": str(self.moved),
-            "sensitivity": positional(self.sensitivity),
-            "sigma": positional(float(self.sigma)),
-            "step": positional(self.step),
-        }
-
 
 class DiscreteLaplace(OnLattice):
     """Integers, or multiples of a step, with discrete Laplace (two-sided geometric) noise."""
 
     aliases = "geometric two-sided-geometric double-geometric laplace-discrete discretelaplace"
+    form_fields = "moved scale sensitivity step"
 
     kind: Literal["discrete-laplace"] = Field(description="Integers with discrete Laplace noise.")
     scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
         description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
     )
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        return {
-            "kind": self.kind,
-            "moved": str(self.moved),
-            "scale": positional(float(self.scale)),
-            "sensitivity": positional(self.sensitivity),
-            "step": positional(self.step),
-        }
 
 
 _PARTIES_TEXT = (
@@ -185,6 +147,7 @@ class Skellam(OnLattice):
     """
 
     aliases = "skellam-noise symmetric-skellam poisson-difference distributed-skellam"
+    bounded_loss = False
 
     kind: Literal["skellam"] = Field(description="Integers with Skellam noise, of one or several parties.")
     variance: Annotated[float | Solve, Number(VARIANCE, blank=True)] = Field(
@@ -192,11 +155,6 @@ class Skellam(OnLattice):
         "difference of two independent Poisson variables with a mean of half the variance each."
     )
     parties: Annotated[int, Number(PARTIES, whole=True)] = Field(default=1, description=_PARTIES_TEXT)
-
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: the privacy loss of Skellam noise has no bound."""
-        return False
 
     def total(self, variance: float) -> float:
         """Return the variance of all parties' noise in squared steps from that of one, as the double next to it, below."""
@@ -215,6 +173,7 @@ class DistributedDiscreteGaussian(OnLattice):
     """
 
     aliases = "ddgauss sum-of-discrete-gaussians distributed-gaussian distributed-discrete-normal ddg"
+    bounded_loss = False
 
     kind: Literal["distributed-discrete-gaussian"] = Field(
         description="A sum of integers with the discrete Gaussian noise of several parties."
@@ -225,11 +184,6 @@ class DistributedDiscreteGaussian(OnLattice):
     )
     parties: Annotated[int, Number(PARTIES, whole=True)] = Field(description=_PARTIES_TEXT)
 
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: the privacy loss of Gaussian noise has no bound."""
-        return False
-
 
 #: How far the sum of the probabilities may be from 1; they are divided by it.
 _WITHIN = 1e-9
@@ -239,6 +193,8 @@ class MixtureOfGaussians(MechanismKind):
     """A vector with Gaussian noise, to which a record contributes at most s_j in norm with probability p_j."""
 
     aliases = "gaussian-mixture mixture-of-gaussian mog mixture-gaussian mixtureofgaussians"
+    form_fields = "probabilities sensitivities sigma"
+    bounded_loss = False
 
     kind: Literal["mixture-of-gaussians"] = Field(
         description="A vector with Gaussian noise, to which a record contributes a random amount."
@@ -252,11 +208,6 @@ class MixtureOfGaussians(MechanismKind):
     probabilities: Annotated[tuple[Annotated[float, Number(MIXTURE_PROBABILITY)], ...], Items(MIXTURE)] = Field(
         description="The probability of each contribution. They add up to 1."
     )
-
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: the privacy loss of Gaussian noise has no bound."""
-        return False
 
     def problems(self, node: Placed) -> Iterator[Problem]:
         """Report lists of different lengths, probabilities that do not add up to 1, and no contribution at all."""
@@ -287,13 +238,3 @@ class MixtureOfGaussians(MechanismKind):
         return all(
             isinstance(values, tuple) and all(number_or_none(value) is not None for value in values) for values in lists
         )
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        sizes, chances = ([positional(each) for each in listed] for listed in (self.sensitivities, self.probabilities))
-        return {
-            "kind": self.kind,
-            "probabilities": chances,
-            "sensitivities": sizes,
-            "sigma": positional(float(self.sigma)),
-        }

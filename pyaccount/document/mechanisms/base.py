@@ -26,6 +26,9 @@ from pyaccount.rounding import positional
 class MechanismKind(Kind):
     """A mechanism whose output is released, described by what is known of its privacy."""
 
+    #: The fields of a normal form besides the kind, separated by spaces; empty for a mechanism with a form of its own, or none.
+    form_fields = ""
+
     if TYPE_CHECKING:
         # This is a field of the mechanisms. Declared here, it would come first in the schema of all of them.
 
@@ -62,7 +65,15 @@ class MechanismKind(Kind):
 
     def normal_form(self, adjacency: Adjacency) -> dict[str, Any] | None:
         """Return what a normal form says of the mechanism under an adjacency; None if there is no form for it."""
-        return None
+        fields = {name: _in_form(getattr(self, name)) for name in self.form_fields.split()}
+        return {"kind": self.kind, **fields} if fields else None
+
+
+def _in_form(value: str | float | tuple[float, ...]) -> str | list[str]:
+    """Return the value of a field as a normal form has it, in decimal digits."""
+    if isinstance(value, tuple):
+        return [positional(each) for each in value]
+    return positional(value) if isinstance(value, float) else str(value)
 
 
 class Selection(MechanismKind):

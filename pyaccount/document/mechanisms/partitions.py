@@ -38,6 +38,8 @@ class PartitionSelection(MechanismKind):
         "thresholding threshold partitions private-partition-selection key-selection set-union tau-thresholding "
         "select-partitions stability-histogram unknown-domain"
     )
+    # A selected partition may be one that only a single record contributes to.
+    bounded_loss = False
 
     kind: Literal["partition-selection"] = Field(
         description="Which partitions (groups, keys) of a table are released, each by the number of its records."
@@ -75,11 +77,6 @@ class PartitionSelection(MechanismKind):
         default=None,
         description="A partition is selected if its noisy count is at least this. Only with laplace and gaussian, without delta.",
     )
-
-    @property
-    def bounded_loss(self) -> bool:
-        """Return False: a selected partition may be one that only a single record contributes to."""
-        return False
 
     def noise(self) -> float | Solve:
         """Return the size of the noise on counts: b or σ."""

@@ -71,6 +71,7 @@ class RandomizedResponse(MechanismKind):
     """Randomized response: one of k values is released, the true one or, at random, another one."""
 
     aliases = "rr randomised-response k-rr krr warner"
+    form_fields = "answers empty_record truth_probability values"
 
     kind: Literal["randomized-response"] = Field(description="One of k values is released, randomised.")
     values: Annotated[int, Number(RESPONSES, whole=True)] = Field(description="The number k of values.")
@@ -93,13 +94,3 @@ class RandomizedResponse(MechanismKind):
     def for_any_data(self) -> bool:
         """Return whether one value is released: whatever the data are, it is one of the k values, randomised."""
         return self.answers == "once"
-
-    def normal_form(self, adjacency: Adjacency) -> dict[str, Any]:
-        """Return the mechanism with all of its numbers."""
-        words = {"answers": self.answers, "empty_record": self.empty_record}
-        return {
-            "kind": self.kind,
-            **words,
-            "truth_probability": positional(self.truth_probability),
-            "values": str(self.values),
-        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -95,6 +95,9 @@ class UserBMinSep(Spaced):
     aliases = "user-bminsep user-level-b-min-sep user-min-sep"
     drawn = "for each record"
     common_rate = False
+    # The rate depends on how many records a user has, and on who shares them.
+    rate_follows = False
+    asked_rate = "sampling_probability"
     protects_users = True
 
     kind: Literal["user-b-min-sep"] = Field(
@@ -131,10 +134,6 @@ class UserBMinSep(Spaced):
         "took part (participation). This differs only if records are shared: then a record that was drawn may be "
         "left out because of another of its users.",
     )
-
-    def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """Return None: the rate depends on how many records a user has, and on who shares them."""
-        return None
 
     def participation_rate(self, body: StatedBody) -> float:
         """Raise `ValueError`: users have no common participation rate."""
@@ -191,11 +190,6 @@ class UserBMinSep(Spaced):
         message = "users have different numbers of records, so there is no common epoch: give iterations instead"
         path = body.at("training", "epochs")
         yield problem("contradiction", path, message, allowed="iterations instead")
-
-    @classmethod
-    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the required keys, the sampling probability and the minimum separation."""
-        return {*cls.required(), "sampling_probability", cls.spacing}
 
     def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return the users; None for truncated batches, and if only participations make records wait."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,9 @@ class BallsInBins(Truncatable):
     aliases = "bnb ballsinbins balls-bins balls-and-bins"
     spacing = "bins"
     spaced = True
+    # The sampler has no sampling probability; the number of bins determines everything.
+    rate_follows = False
+    asked_rate = ""
 
     kind: Literal["balls-in-bins"] = Field(
         description="Each record is put into one of T batches at random; the batches are used in turn."
@@ -39,10 +42,6 @@ class BallsInBins(Truncatable):
         description="The number T of bins, which are the batches. Default: 1/participation_rate, which must be a "
         f"whole number.{CHOSEN}",
     )
-
-    def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """Return None: the sampler has no sampling probability."""
-        return None
 
     def participation_rate(self, body: StatedBody) -> float:
         """Return 1/T."""
@@ -69,10 +68,6 @@ class BallsInBins(Truncatable):
         if listed is not None and body.training.expected_batch_size != SOLVE:
             return Fraction(round(listed))
         return None if length is None else Fraction(max(1, round(length)))
-
-    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
-        """Return None: the sampler has no sampling probability."""
-        return None
 
     def problems(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the number of bins first, since it determines most, then the others."""
@@ -150,11 +145,6 @@ class BallsInBins(Truncatable):
             message = "how many iterations this is depends on the bins that are chosen: give iterations instead"
             path = body.at("training", "epochs")
             yield problem("contradiction", path, message, allowed="iterations instead")
-
-    @classmethod
-    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the required keys and the number of bins, which determines everything else."""
-        return {*cls.required(), cls.spacing}
 
     def pattern(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return the number of bins; None for truncated batches."""

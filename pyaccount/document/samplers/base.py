@@ -50,6 +50,11 @@ class SamplerKind(Kind):
         "this sampler does not draw each record with a probability of its own in each round. Write one number, or draw every "
         "record independently of the others (kind: poisson)"
     )
+    #: Whether the participation rate follows from a sampling probability.
+    rate_follows = True
+    #: The questions of `pyaccount init` about the rate, separated by spaces. If there are some, the sampling probability may be
+    #: answered in their place, unless the number of draws is fixed.
+    asked_rate = "dataset_size batch_size"
     #: To whom and when the sampling probability applies, in words.
     drawn = "for each record in each iteration"
     #: Whether a document of kind amplification may use this sampler.
@@ -85,7 +90,7 @@ class SamplerKind(Kind):
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """Return the participation rate at a sampling probability; None if there is none, or none yet."""
-        return probability
+        return probability if self.rate_follows else None
 
     def participation_rate(self, body: StatedBody) -> float:
         """Return the long-run share of rounds in which a record takes part. Raises `ValueError` if none is known."""
@@ -172,7 +177,7 @@ class SamplerKind(Kind):
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
         """Return the average rounds in which a record has `chances` chances; None if no probability is drawn."""
-        return chances
+        return chances if self.rate_follows else None
 
     # ---- users with several records
 
@@ -284,13 +289,13 @@ class SamplerKind(Kind):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the names of the questions of this sampler, given the answers so far and the name of the blank.
-
-        By default these are its required keys and a rate: the probability if it was answered, otherwise the sizes of
-        the batch and of the data set.
+        """Return the names of the questions of this sampler, given the answers so far and the name of the blank: by default its
+        required keys, its rate, and the distance that it enforces.
         """
-        rate = ("sampling_probability",) if "sampling_probability" in answers else ("dataset_size", "batch_size")
-        return {*cls.required(), *rate}
+        rate = cls.asked_rate.split()
+        if rate and "sampling_probability" in answers and not cls.fixed_draws:
+            rate = ["sampling_probability"]
+        return {*cls.required(), *rate, *([cls.spacing] if cls.spaced else [])}
 
     @classmethod
     def required(cls) -> set[str]:

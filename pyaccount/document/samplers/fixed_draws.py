@@ -6,7 +6,7 @@ Their base classes serve MUST too.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -90,11 +90,6 @@ class FixedDraws(SamplerKind):
                     "give expected_batch_size instead"
                 )
                 yield problem("fractional-batch", body.at("training", field), message)
-
-    @classmethod
-    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the required keys and the sizes of the batch and of the data set."""
-        return {*cls.required(), "dataset_size", "batch_size"}
 
     def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return the sizes of the data set and of a batch."""

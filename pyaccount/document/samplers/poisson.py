@@ -26,6 +26,7 @@ class Poisson(Truncatable):
     aliases = "bernoulli poisson-sampling poisson-subsampling"
     single_draw = True
     one_probability = ""
+    called = "Poisson"
 
     kind: Literal["poisson"] = Field(description="Each record joins each round independently.")
     draws_per_iteration: Annotated[int, Number(DRAWS_PER_ITERATION, whole=True)] = Field(
@@ -35,11 +36,6 @@ class Poisson(Truncatable):
         "Bin(m, p) times. sampling_probability is then the probability in one draw, expected_batch_size is the "
         "expected number of records of all m draws together, and participation_rate is m times the probability.",
     )
-
-    @property
-    def called(self) -> str:
-        """The name of the sampler in messages."""
-        return "Poisson"
 
     def separation(self, body: StatedBody) -> int | None:
         """Return 1: a record has a chance in every round."""

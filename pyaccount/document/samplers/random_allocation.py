@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,10 @@ class RandomAllocation(SamplerKind):
     """
 
     aliases = "allocation random-allocations k-out-of-t"
+    called = "Random-allocation"
+    # The sampler has no sampling probability; the rounds of an allocation determine everything.
+    rate_follows = False
+    asked_rate = ""
 
     kind: Literal["random-allocation"] = Field(
         description="In each block of t rounds each record takes part in k of them, chosen at random."
@@ -39,18 +43,9 @@ class RandomAllocation(SamplerKind):
         Field(default=1, description="The number k of rounds in each block in which a record takes part.")
     )
 
-    @property
-    def called(self) -> str:
-        """The name of the sampler in messages."""
-        return "Random-allocation"
-
     def participation_rate(self, body: StatedBody) -> float:
         """Return k/t."""
         return self.participations / self.iterations_per_allocation
-
-    def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """Return None: the sampler has no sampling probability."""
-        return None
 
     def most_participations(self, iterations: int) -> int:
         """Return k times the number of blocks in `iterations` rounds, which are a whole number of blocks."""
@@ -119,11 +114,6 @@ class RandomAllocation(SamplerKind):
     def rate_is_stated(self, body: StatedBody) -> bool:
         """Return True, because the allocation determines the rate."""
         return True
-
-    @classmethod
-    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the required keys, since the rounds of an allocation determine everything else."""
-        return cls.required()
 
     def one_round(self, body: StatedBody, probability: Any) -> dict[str, Any] | None:
         """Return that a record is in a round, if it is in all of them."""

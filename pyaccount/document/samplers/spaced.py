@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
@@ -66,11 +66,6 @@ class Spaced(Truncatable):
             )
             path = body.at("sampler", self.spacing)
             yield problem("contradiction", path, message, allowed=f"at least {width}")
-
-    @classmethod
-    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """Return the questions of other samplers and the distance."""
-        return super().questions(answers, blank) | {cls.spacing}
 
 
 class SpacedByRate(Spaced):
