@@ -361,7 +361,15 @@ class StoreError(PyaccountError):
     slug = "store"
 
 
-class LedgerError(PyaccountError, ValueError):
+class _LocatedError(Exception):
+    """What errors have in common that consist of located problems."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class LedgerError(PyaccountError, _LocatedError, ValueError):
     """A ledger does not allow what was asked for, and nothing was written. `problems` have the ledger as their file, and the
     data set, block or entry as their path.
     """
@@ -369,22 +377,14 @@ class LedgerError(PyaccountError, ValueError):
     exit_code = 2
     slug = "ledger"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-
-class BudgetError(PyaccountError):
+class BudgetError(PyaccountError, _LocatedError):
     """The budget of a data set does not admit an entry, and nothing was written. `problems` state what is left for each block,
     and what would fit.
     """
 
     exit_code = 1
     slug = "budget"
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class LedgerStorageError(PyaccountError):
@@ -394,37 +394,25 @@ class LedgerStorageError(PyaccountError):
     slug = "ledger-storage"
 
 
-class TableError(PyaccountError, ValueError):
+class TableError(PyaccountError, _LocatedError, ValueError):
     """A table cannot be read, or one of its rows is wrong. `problems` have the file and line; their path is the column."""
 
     exit_code = 2
     slug = "table"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-
-class CardError(PyaccountError, ValueError):
+class CardError(PyaccountError, _LocatedError, ValueError):
     """A model card cannot be read, or cannot be edited without changing other parts of it. `problems` have the file and line."""
 
     exit_code = 2
     slug = "model-card"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
 
-
-class CardMismatchError(PyaccountError, ValueError):
+class CardMismatchError(PyaccountError, _LocatedError, ValueError):
     """A model card states something else than its certificate. `problems` contains every difference, with its line."""
 
     exit_code = 1
     slug = "card-mismatch"
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class MissingExtraError(PyaccountError):

@@ -13,15 +13,8 @@ from typing import Literal
 from pydantic import Field
 
 from pyaccount.errors import (
-    BudgetError,
-    CardError,
-    CardMismatchError,
-    CertificateError,
-    DocumentError,
-    LedgerError,
     LimitError,
     PyaccountError,
-    TableError,
 )
 from pyaccount.records.fields import Record
 
@@ -115,9 +108,8 @@ class Validation(Message):
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
     """Return an error as data: one record for each problem of a document, a certificate, a table, a model card, or a ledger."""
-    located = DocumentError | CertificateError | TableError | CardError | CardMismatchError | LedgerError | BudgetError
-    if isinstance(error, located) and error.problems:
-        return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
+    if problems := getattr(error, "problems", ()):
+        return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in problems]
     if isinstance(error, LimitError):
         return [failure(error.slug, error.message, stopped=StoppedRecord.model_validate(error.to_json()))]
     return [failure(error.slug, str(error))]

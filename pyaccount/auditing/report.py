@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from pyaccount.pages.page import (
@@ -23,7 +22,7 @@ from pyaccount.pages.page import (
     directed,
     every_digit,
 )
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import ReadableData
 from pyaccount.rounding import rounded_nearest, shortest
 
 #: The note on scores that are lower for included canaries, and the largest p-value of a rank test at which it is made.
@@ -81,7 +80,7 @@ class ManyRunsTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit(Readable):
+class Audit(ReadableData):
     """Whether the scores of canaries are consistent with a certificate; true if they are."""
 
     pyaccount: Literal[1]
@@ -120,11 +119,6 @@ class Audit(Readable):
     def __bool__(self) -> bool:
         """Return whether the scores are consistent with the certificate at this confidence."""
         return self.verdict == "consistent"
-
-    def to_json(self) -> str:
-        """Return the verdict as JSON text."""
-        text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
-        return text.encode(errors="backslashreplace").decode() + "\n"
 
     def page(self) -> Page:
         """Return the verdict as a page."""

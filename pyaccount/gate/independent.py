@@ -6,7 +6,7 @@ The checker itself is the room `independent`, which knows nothing of the others.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ from pyaccount.errors import CertificateError, printable
 from pyaccount.gate.verdict import Rule
 from pyaccount.independent.apart import check_apart
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import ReadableData
 
 #: The default of the time after which the proof is ended.
 SECONDS = 100.0
@@ -45,7 +45,7 @@ class ProvenPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class IndependentVerdict(Readable):
+class IndependentVerdict(ReadableData):
     """What the independent checker proved of the guarantee of a certificate."""
 
     pyaccount: Literal[1]
@@ -79,10 +79,6 @@ class IndependentVerdict(Readable):
     def __bool__(self) -> bool:
         """Return whether the guarantee is proven, so that `if not …` works as a gate."""
         return self.verdict == "proven"
-
-    def to_json(self) -> str:
-        """Return the verdict as JSON text."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def page(self) -> Page:
         """Return the verdict as a page."""

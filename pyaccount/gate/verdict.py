@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from pyaccount.attestation.statement import Subject
 from pyaccount.errors import CertificateError, quoted
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, PageTable, Paragraph
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import ReadableData
 from pyaccount.rounding import shortest, up
 
 #: The value of a limit or a certificate: a number, a word, or several.
@@ -107,7 +106,7 @@ class PolicyUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Readable):
+class Verdict(ReadableData):
     """The verdict on all certificates. `recomputed` is always false: `pyaccount verify` recomputes."""
 
     pyaccount: Literal[1]
@@ -125,10 +124,6 @@ class Verdict(Readable):
     def readable(self) -> bool:
         """Whether every file contained a certificate."""
         return all(judged.error is None for judged in self.certificates)
-
-    def to_json(self) -> str:
-        """Return the verdict as JSON text."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def page(self, *, only_wrong: bool = False) -> Page:
         """Return the verdict as a page: each rule with the certificate's value and the limit.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyaccount.certificate.consistency import Inconsistency
@@ -11,7 +10,7 @@ from pyaccount.errors import quoted
 from pyaccount.gate.agreement import Difference, Mode
 from pyaccount.gate.verdict import Attested
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, Paragraph
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import ReadableData
 
 #: The most differences that a page shows; the JSON form has all of them.
 MOST_SHOWN = 40
@@ -23,7 +22,7 @@ _COMPARED: dict[Mode, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verification(Readable):
+class Verification(ReadableData):
     """The result of recomputing a certificate from its document: whether it agrees, and every field that differs."""
 
     pyaccount: Literal[1]
@@ -55,10 +54,6 @@ class Verification(Readable):
     def __bool__(self) -> bool:
         """Return whether the certificate agrees, so that `if not pyaccount.verify(…)` works as a gate."""
         return self.agrees
-
-    def to_json(self) -> str:
-        """Return the verification as JSON text."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def page(self, *, only_wrong: bool = False) -> Page:
         """Return the verification as a page; with `only_wrong` the differences that are allowed are left out."""

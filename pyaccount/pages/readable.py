@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 from pyaccount.pages.page import Page
 from pyaccount.pages.terminal import WIDTH, terminal
 
@@ -46,3 +49,14 @@ class Readable:
         from pyaccount.pages.html import notebook
 
         return notebook(self.page())
+
+
+class ReadableData(Readable):
+    """A dataclass with a page, which is written as JSON with all of its fields."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """Return the data as JSON text. Half a character, as in names of files that are no text, is written as JSON spells it."""
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)  # type: ignore[call-overload]
+        return f"{text.encode(errors='backslashreplace').decode()}\n"
