@@ -53,9 +53,10 @@ if TYPE_CHECKING:
         StoreError,
         TableError,
     )
-    from pyaccount.gate.public import check, verify
+    from pyaccount.gate.check import check
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
+    from pyaccount.gate.verify import verify
     from pyaccount.ledger import Ledger
     from pyaccount.running import Plan
     from pyaccount.running.dp_sgd import dp_bandmf, dp_sgd
@@ -147,10 +148,10 @@ _HOMES = {
     "Verification": "pyaccount.gate.verification",
     "attest": "pyaccount.attestation.signing",
     "audit": "pyaccount.auditing.audit",
-    "check": "pyaccount.gate.public",
+    "check": "pyaccount.gate.check",
     "prepare": "pyaccount.data.prepare",
     "sweep": "pyaccount.sweeping.run",
-    "verify": "pyaccount.gate.public",
+    "verify": "pyaccount.gate.verify",
     **dict.fromkeys(
         ("amplify", "certify", "certify_async", "compare", "compile", "compose", "load", "matrix"),
         "pyaccount.running.public",

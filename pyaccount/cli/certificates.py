@@ -211,7 +211,7 @@ def check(
     """
     from dataclasses import replace
 
-    from pyaccount.gate.check import check as judge
+    from pyaccount.gate.check import verdict_on
     from pyaccount.pages.readable import printed
 
     if not certificates and not attestations:
@@ -224,7 +224,7 @@ def check(
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
     }
-    verdict = judge(
+    verdict = verdict_on(
         certificates,
         policy=None if policy is None else source_of(policy),
         documents=_loaded(documents, folders),
@@ -328,8 +328,7 @@ def verify(
     from pyaccount.arguments import seconds_of
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import silent
-    from pyaccount.gate.verify import How, verify_attestation
-    from pyaccount.gate.verify import verify as recompute
+    from pyaccount.gate.verify import How, recompute, verify_attestation
 
     if (certificate is None) == (attestation is None):
         raise click.UsageError("Give either CERT or --attestation FILE, to name what is verified.")

@@ -23,12 +23,72 @@ if TYPE_CHECKING:
     from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof
     from pyaccount.ledger import Ledger
-    from pyaccount.reading.sources import Handed
+    from pyaccount.reading.sources import Handed, Source
 
 FilePath = str | os.PathLike[str]
 
 
-def check(  # noqa: PLR0913 - everything that a verdict depends on
+def check(  # noqa: PLR0913 - what is judged, and by what
+    *certificates: str | os.PathLike[str] | Certificate,
+    policy: Source | None = None,
+    document: Source | Document | Sequence[Source | Document] | None = None,
+    attestation: str | os.PathLike[str] | Attestation | Sequence[str | os.PathLike[str] | Attestation] = (),
+    trusted_keys: str | os.PathLike[str] | None = None,
+    subjects: Sequence[str | os.PathLike[str]] = (),
+    no_limits: bool = False,
+    any_subject: bool = False,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    data_set: str | None = None,
+    **limits: object,
+) -> Verdict:
+    """Compare certificates with a policy, or with limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
+
+    Args:
+        certificates: JSON files, or certificates in memory.
+        policy: The file or the mapping of a policy.
+        document: A document, or a list of them: each certificate must be about one of them.
+        attestation: A signed certificate, or a list of them. A certificate that is not signed does not pass in addition.
+        trusted_keys: A folder of public keys, for attestations: one of them must have signed each.
+        subjects: Files, for attestations: each must be about all of them.
+        no_limits: Allow that ε and δ are not limited; the verdict shows them. Limits that are given still apply.
+        any_subject: Accept attestations about any files, instead of `subjects`.
+        ledger: A ledger, its file or its address: each certificate must be entered there, or fit into the budget.
+        data_set: The data set of the ledger; by default the only one.
+        limits: Limits by the names of a policy's fields. They apply in addition to the policy.
+
+    The policy and the limits together must limit both ε and δ, or an attack (`max_advantage`, or `max_true_positive_rate` with
+    `at_false_positive_rate`), unless `no_limits` is set or a ledger is asked.
+
+    Returns the verdict, which is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`. A file that
+    is not a certificate fails. Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or
+    subjects cannot be read, or if a limit or the subjects are missing, and `CertificateError` if no certificate is given.
+
+    ```python
+    import pyaccount
+
+    verdict = pyaccount.check("training.cert.json", max_epsilon=8, max_delta=1e-5)
+    if not verdict:
+        print(verdict.to_text())
+    ```
+    """
+    documents: Any = [document] if not isinstance(document, list | tuple) else document
+    attestations: Any = [attestation] if not isinstance(attestation, list | tuple) else attestation
+    return verdict_on(
+        certificates,
+        policy=policy,
+        documents=None if document is None else documents,
+        limits=limits,
+        attestations=attestations,
+        trusted_keys=trusted_keys,
+        subjects=subjects,
+        no_limits=no_limits,
+        any_subject=any_subject,
+        ledger=ledger,
+        data_set=data_set,
+    )
+
+
+def verdict_on(  # noqa: PLR0913 - everything that a verdict depends on
     sources: Sequence[FilePath | Certificate],
     *,
     policy: FilePath | Handed | Mapping[str, Any] | Policy | None = None,
@@ -43,25 +103,11 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     ledger: FilePath | Ledger | None = None,
     data_set: str | None = None,
 ) -> Verdict:
-    """Return the verdict on certificates, given as files or in memory. Unreadable files are part of the verdict.
+    """Return the verdict of `check`. `places` are the origins of limits, for messages of the command.
 
-    `policy` is a policy's file or mapping; `limits` are single fields of one, and apply in addition. Each certificate
-    must be about one of `documents`. `places` are the origins of limits for messages. `attestations` contain
-    certificates that must be signed by a key in the folder `trusted_keys`, and by one in the folder of the policy; if
-    such keys are given, a certificate without an attestation fails. Attestations must be about each of the files
-    `subjects`.
-
-    `ledger` is a ledger in which each certificate must be entered, or into which it must fit, for the data set `data_set` (by
-    default the only one); the `budget` of a policy applies in addition.
-
-    The policy and the limits together must limit ε and δ, or an attack; `no_limits` turns this requirement off, and so does a
-    budget, which limits them.
-    Attestations need `subjects`; with `any_subject` they may be about any files. Neither option turns off what a policy
-    requires.
-
-    Raises `TypeError` for a source of another type, `DocumentError` if a policy, a document or a limit is wrong,
-    `DomainError` for keys or files that cannot be read and for a gate that would let through too much, and
-    `CertificateError` if there is no certificate at all, so that a file pattern without a match does not pass.
+    Attestations must be signed by a key in the folder `trusted_keys`, and by one in the folder of the policy. Neither `no_limits`
+    nor `any_subject` turns off what a policy requires. Raises as `check` does, and `TypeError` for a source of another type; a
+    file pattern without a match does not pass, since at least one certificate must be given.
     """
     if not sources and not attestations:
         raise CertificateError("no certificate was given, so there is nothing that could pass")

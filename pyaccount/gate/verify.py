@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pyaccount.arguments import seconds_of, threads_of
 from pyaccount.attestation.statement import Attestation, envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
@@ -16,6 +17,7 @@ from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.options import RunOptions
+from pyaccount.execute.progress import reported, silent
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
@@ -42,7 +44,63 @@ class How:
     folder_by: str = "folders="
 
 
-def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
+def verify(  # noqa: PLR0913 - what is verified, and with what
+    certificate: str | os.PathLike[str] | Certificate | None = None,
+    *,
+    attestation: str | os.PathLike[str] | Attestation | None = None,
+    trusted_keys: str | os.PathLike[str] | None = None,
+    subjects: Sequence[str | os.PathLike[str]] = (),
+    any_subject: bool = False,
+    threads: int = 0,
+    time_limit: float | str | None = None,
+    folders: Sequence[str | os.PathLike[str]] = (),
+    same_version: bool = False,
+    seed: int | Literal["new"] | None = None,
+    progress: bool = False,
+) -> Verification:
+    """Recompute a certificate from the document in it, and compare every field.
+
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        attestation: A signed certificate, instead of `certificate`. Before anything is recomputed, the signature is checked.
+        trusted_keys: A folder of public keys, for an attestation: one of them must have signed it.
+        subjects: Files, for an attestation: it must be about each of them.
+        any_subject: Accept an attestation about any files, instead of `subjects`.
+        threads: As for `certify`.
+        time_limit: As for `certify`.
+        folders: Where the files that the document names may lie, besides the folder of the certificate.
+        same_version: Accept only a certificate that names this version of pyaccount.
+        seed: Compare a sampled certificate with samples of another seed: a number, or `new` for one that is drawn now.
+        progress: As for `certify`.
+
+    Returns the result, which is true if the certificate agrees. Raises `AttestationError` if the signature or the subjects do
+    not match, `CertificateError` if the source is not a certificate, `DomainError` for arguments that do not belong together,
+    and otherwise as `certify`.
+
+    ```python
+    import pyaccount
+
+    if not pyaccount.verify("training.cert.json"):
+        print("the certificate says something else than this version computes")
+    ```
+    """
+    if certificate is not None and attestation is not None:
+        raise DomainError("certificate or attestation is what is verified: not both")
+    if attestation is None and (trusted_keys is not None or subjects or any_subject):
+        message = "trusted_keys, subjects and any_subject are for an attestation: nobody signed a certificate by itself"
+        raise DomainError(message)
+    threads, time_limit = threads_of(threads), seconds_of(time_limit)
+    with reported(progress) as report:
+        options = RunOptions(threads=threads, time_limit=time_limit, report=report or silent)
+        how = How(options, folders=folders, same_version=same_version, seed=seed)
+        if attestation is not None:
+            return verify_attestation(
+                attestation, how, trusted_keys=trusted_keys, subjects=subjects, any_subject=any_subject
+            )
+        return recompute(certificate, how)  # type: ignore[arg-type] # it says what None is not
+
+
+def recompute(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
     """Recompute a certificate and compare every field.
 
     A time limit overrides that of the document. Raises
@@ -60,7 +118,7 @@ def verify_attestation(
     subjects: Sequence[str | os.PathLike[str]] = (),
     any_subject: bool = False,
 ) -> Verification:
-    """Check who signed an attestation and for which files; then recompute the certificate in it, as `verify` does.
+    """Check who signed an attestation and for which files; then recompute the certificate in it, as `recompute` does.
 
     Either `subjects` or `any_subject` must be given. Raises `AttestationError`, before anything is recomputed, if no
     key in the folder `trusted_keys` signed it, or if it is not about each of the files `subjects`; `CertificateError`

@@ -14,7 +14,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.report import page_of
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable
-from pyaccount.gate.check import check
+from pyaccount.gate.check import verdict_on
 from pyaccount.pages.page import Code, PageSection, legible
 from pyaccount.store.running import RunList, RunRecord
 
@@ -129,7 +129,7 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         captured = capsys.readouterr()
         assert_printable(captured.out)
         assert_printable(captured.err)
-    (judged,) = check([path], no_limits=True).certificates
+    (judged,) = verdict_on([path], no_limits=True).certificates
     assert judged.name is not None
 
 

@@ -29,8 +29,8 @@ from pyaccount.certificate.saving import certificate_text, contradictions
 from pyaccount.document.policy import load_policy
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import retest
-from pyaccount.gate.check import check
-from pyaccount.gate.verify import How, verify
+from pyaccount.gate.check import verdict_on
+from pyaccount.gate.verify import How, recompute
 from pyaccount.pages.html import notebook
 from pyaccount.records.certificate import CertificateModel
 from pyaccount.running import Plan
@@ -102,13 +102,13 @@ def test_a_varied_certificate_gets_a_verdict_or_a_located_error(seed: int, monke
         varied, recomputed[0] = rng.choice(copied)
         text = text_of(varied.copy(rng))
         try:
-            verdict = check([Given(text)], policy=POLICY)
+            verdict = verdict_on([Given(text)], policy=POLICY)
             verdict.to_json().encode()
             verdict.to_text(80)
             if number % PRINTED == 0:
                 printed(text)
             if number % RECOMPUTED == 0:
-                found = verify(pyaccount.Certificate.from_json(text.decode()), How(RunOptions(time_limit=2.0)))
+                found = recompute(pyaccount.Certificate.from_json(text.decode()), How(RunOptions(time_limit=2.0)))
                 found.to_json().encode()
                 found.to_text()
         except pyaccount.PyaccountError:
