@@ -45,8 +45,7 @@ from pyaccount.document.schedules import (
 )
 from pyaccount.document.selection import RUNS
 from pyaccount.document.shape import reader_of, section_of, union_of
-from pyaccount.document.spans import Span
-from pyaccount.document.sweeps import SweepModel, Varied
+from pyaccount.document.sweeps import Span, SweepModel, Varied
 from pyaccount.errors import FAILURES, SLUGS, PyaccountError
 from pyaccount.reading import fields as readers
 from pyaccount.reading.kinds import Section, word_of

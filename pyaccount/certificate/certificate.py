@@ -345,7 +345,7 @@ class Certificate(Readable):
         return self.data.model_dump(mode="json")
 
     def __repr__(self) -> str:
-        from pyaccount.certificate.brief import brief
+        from pyaccount.certificate.report import brief
 
         lines = dict(brief(self.data))
         guarantee = self.data.guarantee

@@ -58,8 +58,7 @@ class Comparison(OutputRecord, Readable):
 
         Raises `DomainError` if nothing can be drawn, and `MissingExtraError`.
         """
-        from pyaccount.certificate.error_lines import ErrorLines
-        from pyaccount.certificate.report.comparisons import errors_plot
+        from pyaccount.certificate.report.comparisons import ErrorLines, errors_plot
         from pyaccount.pages.figure import figure
 
         return figure(errors_plot(ErrorLines.of(self.rows)))

@@ -66,11 +66,9 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
         failure = up(sampling.pointwise_failure_probability)
         chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
     if risk is not None:
-        from pyaccount.certificate.risk import exceeded, kept  # few documents have a risk budget
-
         if holds:
-            return f"{subject} is {proven}; then {kept(risk)}."
-        return f"{subject} {exceeded(risk, chance)}; it is {proven}, and then {kept(risk)}."
+            return f"{subject} is {proven}; then {_kept(risk)}."
+        return f"{subject} {_exceeded(risk, chance)}; it is {proven}, and then {_kept(risk)}."
     if holds or claim is None:
         return f"{subject} is {proven}."
     epsilon, delta = claim
@@ -85,3 +83,28 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     else:
         verdict = f"could not be certified as {claimed}"
     return f"{subject} {verdict}; it is {proven}."
+
+
+def _risk_words(risk: RiskRecord, value: str) -> str:
+    """Return a value of the measure as words for a sentence, such as `a membership advantage of at most 0.1`."""
+    if risk.measure == "gaussian_mu":
+        return f"no larger δ than N({value}, 1) against N(0, 1) at any ε from 0 to {shortest(risk.last_epsilon or 0.0)}"
+    if risk.measure == "advantage":
+        return f"a membership advantage of at most {value}"
+    return f"a true-positive rate of at most {value} at a false-positive rate of {shortest(risk.false_positive_rate or 0.0)}"
+
+
+def _kept(risk: RiskRecord) -> str:
+    """Return what is certified, as the end of a sentence about the run."""
+    value = "no certified value" if risk.value is None else up(risk.value)
+    if risk.measure == "gaussian_mu":
+        return f"it has {_risk_words(risk, value)}"
+    return f"every attack on it has {_risk_words(risk, value)}"
+
+
+def _exceeded(risk: RiskRecord, chance: str) -> str:
+    """Return why a budget is not kept, as the continuation of a sentence about the run."""
+    allowed = _risk_words(risk, shortest(risk.budget))
+    if risk.value_lower > risk.budget:
+        return f"does not keep {allowed}: it is at least {down(risk.value_lower)}{chance}"
+    return f"could not be certified to keep {allowed}"

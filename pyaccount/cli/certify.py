@@ -239,16 +239,14 @@ def _hand_over_certificate(
     from pyaccount.certificate.saving import certificate_text
 
     def pages() -> list[Page | str]:
-        if answer == "brief":
-            from pyaccount.certificate import brief as short
+        from pyaccount.certificate.report import brief_text, page_of
 
-            return [short.text(short.brief(data))]
+        if answer == "brief":
+            return [brief_text(data)]
         if answer == "screen" and asked.form is None:
             from pyaccount.cli.screen import screen_page
 
             return [screen_page(data, asked.output)]
-        from pyaccount.certificate.report import page_of
-
         return [page_of(data)]
 
     # The certificate was made here, so it contains no contradictions.

@@ -13,14 +13,13 @@ from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.required_signatures import RequiredSignatures, required_signatures_of, too_easy, without_limit
-from pyaccount.gate.rules import About, judge
+from pyaccount.gate.rules import About, AskedBudget, judge
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
 from pyaccount.reading.nodes import Place, Table, from_value
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.gate.budgets import AskedBudget
     from pyaccount.gate.independent import AskedProof
     from pyaccount.ledger import Ledger
     from pyaccount.reading.sources import Handed, Source
@@ -197,8 +196,7 @@ def _budgets(
         places.append((caller, ledger, data_set))
     if not places:
         return []
-    from pyaccount.gate.budgets import AskedBudget  # few gates ask a ledger
-    from pyaccount.ledger import Ledger
+    from pyaccount.ledger import Ledger  # few gates ask a ledger
 
     return [
         AskedBudget(origin, Ledger(place) if isinstance(place, str | os.PathLike) else place, name)

@@ -11,7 +11,7 @@ from scheduled_documents import SAMPLED, body, document, head
 from snapshots import Snapshot
 
 import pyaccount
-from pyaccount.certificate.brief import brief
+from pyaccount.certificate.report import brief
 
 DECAYING = {"start": 1.5, "decay": 0.9, "every": 5}
 TARGET = {"epsilon": 2.0, "delta": 1e-5}

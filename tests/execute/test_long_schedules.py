@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pyaccount
-from pyaccount.certificate.brief import brief
+from pyaccount.certificate.report import brief
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.gate.agreement import FieldPlace
 from pyaccount.gate.cross_check import ComposedCrossCheck
