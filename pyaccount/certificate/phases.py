@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pyaccount.document.noise import effective
 from pyaccount.document.rates import epochs_of
@@ -27,6 +27,7 @@ from pyaccount.records.certificate import (
     Utility,
     WorkloadUtility,
 )
+from pyaccount.records.fields import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.own_probabilities import OwnProbabilities
     from pyaccount.errors import Path
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 #: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
 #: a file.
@@ -47,46 +50,27 @@ def phase_record(node: Node, document: Document, asked: Node, protection: Protec
         assert isinstance(asked, TrainingNode)
         return _run(RunCase(protection, node), asked)
     rate = None if node.draw is None or node.own_probabilities is not None else node.draw.probability
-    return PhaseRecord(
+    return _sparse(
+        PhaseRecord,
         name=node.name,
         sampler=node.sampler_kind,
-        chosen=None,
         iterations=1,
-        epochs=None,
         count=node.count,
-        noise_multiplier=None,
         mechanism=_mechanism(node, document),
-        schedules=None,
-        also=None,
-        effective_noise_multiplier=None,
         sampling_probability=rate,
         probabilities=_probabilities(node.own_probabilities),
-        draws_per_iteration=None,
         participation_rate=rate,
-        expected_batch_size=None,
-        distinct_records=None,
-        noise=None,
         matrix=NO_MATRIX,
     )
 
 
+def _sparse(record: type[AnyRecord], **stated: Any) -> AnyRecord:
+    """Return a record in which every field that is not stated is null."""
+    return record(**{**dict.fromkeys(record.model_fields), **stated})
+
+
 #: The matrix of a phase without training.
-NO_MATRIX = MatrixRecord(
-    kind="identity",
-    bands=1,
-    inverse_bands=None,
-    column_norm=1.0,
-    normalization=None,
-    coefficients=None,
-    inverse_coefficients=None,
-    entries=None,
-    size=None,
-    rows=None,
-    estimation=None,
-    restart_every=None,
-    buffers=None,
-    sha256=None,
-)
+NO_MATRIX = _sparse(MatrixRecord, kind="identity", bands=1, column_norm=1.0)
 
 
 def _run(case: RunCase, asked: TrainingNode) -> PhaseRecord:

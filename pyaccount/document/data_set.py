@@ -18,9 +18,8 @@ from pyaccount.document.words import ADJACENCIES, VERSION, Adjacency
 from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.reading.fields import Choice, Items, Number, Text, Version
 from pyaccount.reading.kinds import Section
-from pyaccount.reading.nodes import Table, located, value_under
-from pyaccount.reading.sources import Handed, not_a_mapping, tree_of
-from pyaccount.reading.spelling import nearest_value
+from pyaccount.reading.nodes import Table
+from pyaccount.reading.sources import Handed, of_kind
 from pyaccount.reading.written import Written
 from pyaccount.rounding import shortest
 
@@ -300,13 +299,5 @@ def _budget(section: FilterSection) -> dict[str, Any]:
 
 def load_data_set(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | DataSet) -> DataSet:
     """Load a data set from a YAML file or a mapping. Raises `DocumentError` with every problem, or for other kinds."""
-    file, root, problems = tree_of(source)
-    if not isinstance(root, Table):
-        raise DocumentError([*problems, not_a_mapping(root, file)])
-    word = value_under(root, "kind")
-    if word != "data-set":
-        suggestion = "data-set" if isinstance(word, str) and nearest_value(word, ("data-set",)) else None
-        message = "this is not a data set: a data set has `kind: data-set`, and its budget under `privacy`"
-        problem = Problem("unknown-kind", message, ("kind",), allowed="data-set", suggestion=suggestion)
-        raise DocumentError([*problems, located(root, problem)])
-    return DataSet(root, file, problems)
+    message = "this is not a data set: a data set has `kind: data-set`, and its budget under `privacy`"
+    return DataSet(*of_kind(source, "data-set", message))

@@ -29,8 +29,8 @@ from pyaccount.reading.fields import (
     wrong_type,
 )
 from pyaccount.reading.kinds import Section
-from pyaccount.reading.nodes import Table, located, value_under
-from pyaccount.reading.sources import Handed, not_a_mapping, tree_of
+from pyaccount.reading.nodes import Table
+from pyaccount.reading.sources import Handed, of_kind
 from pyaccount.reading.spelling import nearest_value
 from pyaccount.reading.written import Written
 
@@ -219,17 +219,5 @@ class Policy(Written):
 
 def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Policy) -> Policy:
     """Load a policy from a YAML file or a mapping. Raises `DocumentError` with every problem, or for other kinds."""
-    file, root, problems = tree_of(source)
-    if not isinstance(root, Table):
-        raise DocumentError([*problems, not_a_mapping(root, file)])
-    word = value_under(root, "kind")
-    if word != "policy":
-        suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
-        message = (
-            "this is not a policy: a policy has `kind: policy`, and its limits under `limits`"
-            if word is None
-            else "this is not a policy: its kind must be policy"
-        )
-        problem = Problem("unknown-kind", message, ("kind",), allowed="policy", suggestion=suggestion)
-        raise DocumentError([*problems, located(root, problem)])
-    return Policy(root, file, problems)
+    message = "this is not a policy: a policy has `kind: policy`, and its limits under `limits`"
+    return Policy(*of_kind(source, "policy", message, "this is not a policy: its kind must be policy"))

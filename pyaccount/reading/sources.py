@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pyaccount.errors import DocumentError, Problem
-from pyaccount.reading.nodes import Place, Scalar, TreeNode, from_value
-from pyaccount.reading.spelling import nearest
+from pyaccount.reading.nodes import Place, Scalar, Table, TreeNode, from_value, located, value_under
+from pyaccount.reading.spelling import nearest, nearest_value
 from pyaccount.reading.written import Written
 
 #: The maximum size of a document in bytes, far above that of any document that a person writes.
@@ -150,6 +150,23 @@ def tree_of(source: object) -> tuple[str | None, TreeNode, list[Problem]]:
         text = _read_file(file)
     root, problems = read_tree(text, file)
     return file, Scalar(None, Place(file)) if root is None else root, problems
+
+
+def of_kind(source: object, kind: str, message: str, of_another: str = "") -> tuple[Table, str | None, list[Problem]]:
+    """Return the tree, the file name and the problems of a document that must be of a kind. Raises `DocumentError`.
+
+    `message` says what such a document has; `of_another`, if it is given, is for a document that states another kind.
+    """
+    file, root, problems = tree_of(source)
+    if not isinstance(root, Table):
+        raise DocumentError([*problems, not_a_mapping(root, file)])
+    word = value_under(root, "kind")
+    if word != kind:
+        suggestion = kind if isinstance(word, str) and nearest_value(word, (kind,)) else None
+        text = message if word is None else of_another or message
+        problem = Problem("unknown-kind", text, ("kind",), allowed=kind, suggestion=suggestion)
+        raise DocumentError([*problems, located(root, problem)])
+    return root, file, problems
 
 
 def not_a_mapping(root: TreeNode, file: str | None) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from pyaccount.certificate.meaning import Meaning, failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
@@ -26,7 +26,7 @@ from pyaccount.pages.page import (
     estimate,
     every_digit,
 )
-from pyaccount.records.certificate import CertificateModel
+from pyaccount.records.certificate import CertificateModel, ProfilePoint
 
 #: With fewer points than this, or none at a small ε, the page notes that the bounds are loose.
 ENOUGH_POINTS = 6
@@ -177,14 +177,15 @@ def _profile(data: CertificateModel) -> PageTable:
             ". There is no estimate where too little was seen, where few samples decide, or at points beside the guarantee that "
             "accounting.profile does not list.",
         )
-    found = table(caption, data.profile, columns)
-    points = [{one.epsilon: one for one in getattr(data.directions, side).profile} for side in SIDES]
-    rows = tuple(
-        (*row, *(("none",) if point.epsilon not in side else shown(side[point.epsilon], own) or () for side in points))
-        for row, point in zip(found.rows, data.profile, strict=True)
-    )
-    labels = (f"{side}: {own.label}" for side in SIDES)
-    return replace(found, headings=(*found.headings, *labels), rows=rows)
+    for side in SIDES:
+        points = {one.epsilon: one for one in getattr(data.directions, side).profile}
+        columns.append(FieldRow(f"{side}: {own.label}", partial(_at_point, points, own)))
+    return table(caption, data.profile, columns)
+
+
+def _at_point(points: dict[float, ProfilePoint], row: FieldRow, point: ProfilePoint) -> Content:
+    """Return what is shown of a direction at a point of the profile."""
+    return ("none",) if point.epsilon not in points else shown(points[point.epsilon], row) or ()
 
 
 def _origin(data: CertificateModel) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.parts import FieldRow, facts, table
@@ -193,31 +192,6 @@ def _harder(data: CertificateModel) -> bool:
     return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
 
 
-#: The columns of the table of tests. More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its
-#: numbers rounded up.
-TESTS = (
-    FieldRow("direction", "direction"),
-    FieldRow("result", "result"),
-    FieldRow("σ", "noise_multiplier", origin="test", enough=True),
-    FieldRow("δ below", "threshold", origin="test", enough=True, digits=4),
-    FieldRow("at ε", "epsilon", origin="test", enough=True),
-    FieldRow("samples", "all_samples", origin="record", unit="samples"),
-    FieldRow("log wealth", "log_wealth", origin="record", digits=4),
-    FieldRow("needed", "log_target", origin="record", digits=4),
-    FieldRow("weight bound", "weight_bound", origin="record", enough=True, digits=3),
-)
-
-
-def _tests(tests: list[TestRecord]) -> PageTable:
-    caption = (
-        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm. "
-        "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
-    )
-    found = table((caption,), tests, TESTS, words=("direction", "result", "mean scale"))
-    rows = tuple((*row, _proposal(test)) for row, test in zip(found.rows, tests, strict=True))
-    return replace(found, headings=(*found.headings, "mean scale"), rows=rows)
-
-
 def _proposal(test: TestRecord) -> Content:
     """Return what samples were drawn from: mean scale and further proposals, the power of the ratio, or a mean."""
     if test.second_moment is not None:
@@ -239,6 +213,30 @@ def _proposal(test: TestRecord) -> Content:
         if further > 0
         else (mean_scale,)
     )
+
+
+#: The columns of the table of tests. More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its
+#: numbers rounded up.
+TESTS = (
+    FieldRow("direction", "direction"),
+    FieldRow("result", "result"),
+    FieldRow("σ", "noise_multiplier", origin="test", enough=True),
+    FieldRow("δ below", "threshold", origin="test", enough=True, digits=4),
+    FieldRow("at ε", "epsilon", origin="test", enough=True),
+    FieldRow("samples", "all_samples", origin="record", unit="samples"),
+    FieldRow("log wealth", "log_wealth", origin="record", digits=4),
+    FieldRow("needed", "log_target", origin="record", digits=4),
+    FieldRow("weight bound", "weight_bound", origin="record", enough=True, digits=3),
+    FieldRow("mean scale", _proposal),
+)
+
+
+def _tests(tests: list[TestRecord]) -> PageTable:
+    caption = (
+        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm. "
+        "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
+    )
+    return table((caption,), tests, TESTS, words=("direction", "result", "mean scale"))
 
 
 def searched_facts(found: SearchedRecord) -> FactList:
@@ -276,8 +274,9 @@ def searched_facts(found: SearchedRecord) -> FactList:
     )
 
 
-#: The columns of the table of candidates, but for their names; and the errors that are compared in place of that of prefix sums.
+#: The columns of the table of candidates; and the errors that are compared in place of that of prefix sums.
 CANDIDATES = (
+    FieldRow("matrix", lambda one: (candidate_name(one),)),
     FieldRow("bands", "bands"),
     FieldRow("σ estimate", "noise_multiplier_estimate", origin="samples", digits=5),
     FieldRow("prefix-sum MSE estimate", "prefix_sum_mse_estimate", origin="samples", digits=6),
@@ -292,10 +291,8 @@ COMPARED = (
 
 def candidates_table(considered: Sequence[ConsideredRecord]) -> PageTable:
     """Return the table of the candidates of a choice."""
-    columns = (*CANDIDATES, *(row for row in COMPARED if any(getattr(one, row.path) for one in considered)))
-    found = table(("Considered before the choice, by estimates.",), considered, columns, ("matrix",))
-    rows = tuple(((candidate_name(one),), *row) for row, one in zip(found.rows, considered, strict=True))
-    return replace(found, headings=("matrix", *found.headings), rows=rows)
+    columns = (*CANDIDATES, *(row for row in COMPARED if any(getattr(one, str(row.path)) for one in considered)))
+    return table(("Considered before the choice, by estimates.",), considered, columns, ("matrix",))
 
 
 def budget_section(data: CertificateModel) -> PageSection:

@@ -6,7 +6,7 @@ only the page knows: the label, the origin, a note, and how many digits are show
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -42,10 +42,12 @@ _SENSES: dict[Role | None, Sense] = {
 
 
 class FieldRow(NamedTuple):
-    """A field as a page shows it: a line of a list, or a column of a table. `path` are the attributes that lead to it."""
+    """A field as a page shows it: a line of a list, or a column of a table. `path` are the attributes that lead to it, or a
+    function that returns the content for a record.
+    """
 
     label: str
-    path: str
+    path: str | Callable[[Any], Content]
     note: str = ""
     origin: str = "document"
     #: The unit and the direction, unless they are those of the field's type; `enough` is rounded up, because more is no worse.
@@ -62,6 +64,8 @@ class FieldRow(NamedTuple):
 
 def shown(record: Record, row: FieldRow) -> Content | None:
     """Return a field as content; None if it is null and nothing is shown in its place."""
+    if not isinstance(row.path, str):
+        return row.path(record)
     *above, name = row.path.split(".")
     for part in above:
         record = getattr(record, part)
