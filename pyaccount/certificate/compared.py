@@ -14,7 +14,7 @@ from pydantic import Field
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.reading.sources import Handed
-from pyaccount.records.certificate import CertificateModel, PhaseRecord
+from pyaccount.records.certificate import CertificateModel
 from pyaccount.records.fields import PROBABILITY, SQUARED_NORMS, EpsilonLower, EpsilonUpper, Probability, Record
 
 #: Every certificate contains this, and no document does: the `kind` of a document is another one.
@@ -161,12 +161,8 @@ def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) ->
         seconds=seconds,
         document_sha256=data.document_sha256,
         finished=finished,
-        matrix=None if only is None else _matrix(only, data),
+        matrix=None if only is None else f"{only.matrix.kind}{' for its sampling' if data.evidence.searched else ''}",
     )
-
-
-def _matrix(phase: PhaseRecord, data: CertificateModel) -> str:
-    return f"{phase.matrix.kind} for its sampling" if data.evidence.searched is not None else phase.matrix.kind
 
 
 def is_certificate(source: object) -> bool:

@@ -62,7 +62,7 @@ def _stated(value: Any) -> Any:
 
 def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsistency]:
     """Return what in a certificate contradicts the rest of it."""
-    contradictions = [*_hashes(data), *_time(data.created), *_short_forms(data)]
+    contradictions = [*_hashes(data), *_head(data)]
     if data.kind == "certificate":
         contradictions += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
     return [Inconsistency(printable(one.path), printable(one.message)) for one in contradictions]
@@ -85,11 +85,6 @@ def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistenc
         yield Inconsistency(CONTENT, message)
 
 
-def _time(created: str) -> Iterator[Inconsistency]:
-    if created_at(created) is None:
-        yield Inconsistency("created", f"{quoted(created)} is not a time with a zone in ISO 8601")
-
-
 def created_at(created: str) -> datetime | None:
     """Return when a certificate was made, or `None` if it does not say so."""
     try:
@@ -99,8 +94,10 @@ def created_at(created: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def _short_forms(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
-    """Check that each assumption has its short form."""
+def _head(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
+    """Check the time, and that each assumption has its short form."""
+    if created_at(data.created) is None:
+        yield Inconsistency("created", f"{quoted(data.created)} is not a time with a zone in ISO 8601")
     if len(data.assumptions_in_short) != len(data.assumptions):
         message = f"{len(data.assumptions)} assumptions have {len(data.assumptions_in_short)} short forms"
         yield Inconsistency("assumptions_in_short", message)

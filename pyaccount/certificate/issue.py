@@ -75,7 +75,7 @@ def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
             training=only_training(phases),
         ),
         **{name: getattr(certified, name) for name in FILLED},
-        composed_from=_composed_records(document),
+        composed_from=[ComposedRecord.model_validate(one.model_dump()) for one in document.composed_from] or None,
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
         noise_convention=conventions(theorems[0].asked),
@@ -138,9 +138,3 @@ def _joint_assumptions(document: Document) -> list[Assumed]:
         return []
     part = PART if any(isinstance(phase, Parts) for phase in document.phases) else ""
     return [FIXED, SAME_DATA.filled(part=part), AS_CERTIFIED]
-
-
-def _composed_records(document: Document) -> list[ComposedRecord] | None:
-    """Return the documents that a joint document was made from, as it states them; None for other documents."""
-    records = [ComposedRecord.model_validate(one.model_dump()) for one in document.composed_from]
-    return records or None

@@ -142,7 +142,8 @@ def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
     home = home_of(error.option_name.lstrip("-"))
     takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
     if home is None or not takes_overrides:
-        having = [name for name, command in all_commands().items() if _has(command, error.option_name)]
+        options = {name: {opt for param in one.params for opt in param.opts} for name, one in all_commands().items()}
+        having = [name for name, opts in options.items() if error.option_name in opts]
         if not having or error.ctx is None:
             return error
         message = (
@@ -154,10 +155,6 @@ def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
         f"No such option: {error.option_name}. To change this value of the document, use --set {path_text(home)}=VALUE."
     )
     return click.UsageError(message, error.ctx)
-
-
-def _has(command: click.Command, option: str) -> bool:
-    return any(option in param.opts for param in command.params)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -113,11 +113,6 @@ def default(question: DraftQuestion, answers: Answers) -> str | None:
     return usual(answers) if usual else None
 
 
-def _adjacency(answers: Answers) -> str:
-    """Return the first adjacency that can be analysed; if there is none, the first one, and the plan reports why."""
-    return next(iter(offered("adjacency", answers)), next(iter(ADJACENCIES)))
-
-
 def _matrix(answers: Answers) -> str:
     """Return a banded matrix if the sampler enforces a distance between participations, otherwise the identity."""
     usual = "banded-square-root"
@@ -132,10 +127,6 @@ def _blank(answers: Answers) -> str:
     if not left:
         return NOTHING if "delta" in answers else "delta"
     return left[0].replace("_", "-")
-
-
-def _usual_delta(answers: Answers) -> str:
-    return usual_delta(_whole(answers, "dataset_size"))
 
 
 def _usual_bands(answers: Answers) -> str | None:
@@ -161,13 +152,14 @@ def _whole(answers: Answers, name: str) -> int | None:
 _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "sampler": lambda _: "poisson",
     "solve": _blank,
-    "adjacency": _adjacency,
+    # If none can be analysed it is the first one, and the plan reports why.
+    "adjacency": lambda answers: next(iter(offered("adjacency", answers)), next(iter(ADJACENCIES))),
     "matrix": _matrix,
     "group_size": lambda _: "1",
     "also": lambda _: NONE,
     "bands": _usual_bands,
     "bins": _usual_bins,
-    "delta": _usual_delta,
+    "delta": lambda answers: usual_delta(_whole(answers, "dataset_size")),
     # A default in terms of epochs would claim that the loader uses every record once in each epoch.
     "max_participations": lambda answers: answers.get("iterations"),
     "min_separation": lambda answers: None if _sampler(answers).spaced else "1",

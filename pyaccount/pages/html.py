@@ -11,7 +11,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pyaccount.pages.page import SENSES, Block, Figure, Inline, Page, legible, origins_of
+from pyaccount.pages.page import SENSES, Block, Inline, Page, legible, origins_of
 from pyaccount.pages.svg import svg
 
 
@@ -53,7 +53,7 @@ def _environment() -> Environment:
     )
     environment.filters["kind"] = _kind
     environment.filters["origins_of"] = origins_of
-    environment.filters["picture"] = _picture
+    environment.filters["picture"] = lambda figure: Markup(svg(figure.plot, figure.name))
     environment.filters["unbroken"] = _unbroken
     return environment
 
@@ -72,7 +72,3 @@ def _unbroken(heading: str) -> Markup:
         for word in heading.split(" ")
     )
     return Markup(" ").join(words)
-
-
-def _picture(figure: Figure) -> Markup:
-    return Markup(svg(figure.plot, figure.name))

@@ -66,13 +66,7 @@ def instead(char: str) -> str:
     return f"write straight quotes ({meant}), or none" if meant in "\"'" else f"write {meant}"
 
 
-def _first_odd(text: str) -> str | None:
-    """Return the first of these characters in a text, or `None`."""
-    found = _ODD.search(text)
-    return found[0] if found else None
-
-
 def odd_characters_note(text: str) -> str:
     """Return what a message adds about a text with such a character; empty for other texts."""
-    char = _first_odd(text)
-    return "" if char is None else f"; it holds {character_name(char)}: {instead(char)}"
+    found = _ODD.search(text)
+    return "" if found is None else f"; it holds {character_name(found[0])}: {instead(found[0])}"

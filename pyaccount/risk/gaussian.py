@@ -96,23 +96,29 @@ def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
     return ProfileTerms(tail * (1.0 - guard), tail * (1.0 + guard), low, high)
 
 
-def needed_at_points(points: Sequence[Bound]) -> float | None:
+# All forms of a certificate need these numbers for the same points, so they are cached.
+_REMEMBERED = 64
+
+
+@lru_cache(_REMEMBERED)
+def needed_at_points(points: tuple[Bound, ...]) -> float | None:
     """Return a μ with δ(ε) ≤ δ_μ(ε) at each of `points`, which bound δ from above; None if none.
 
     δ_μ(ε) increases with μ, so the smallest such μ is found by bisection; the result is an upper bound on it. There is
     none if δ is indistinguishable from 1 as a double, which says nothing about the mechanism itself. For a point above
     the chord of its neighbours, the chord is used.
     """
-    return _needed_at(tuple(points))
+    return _least([partial(_reaches, point=point) for point in sharpened(points)])
 
 
-def needed_within_range(points: Sequence[Bound]) -> float | None:
+@lru_cache(_REMEMBERED)
+def needed_within_range(points: tuple[Bound, ...]) -> float | None:
     """Return a μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` (upper bounds on δ) to the last; None if none.
 
     It is the smallest one that tangents prove, an upper bound. As for `needed_at_points`, there may be none for a δ
     near 1.
     """
-    return _needed_within(tuple(points))
+    return _least(_tests(hull(points)))
 
 
 def suffices(mu: float, corners: Sequence[Bound]) -> bool:
@@ -120,12 +126,13 @@ def suffices(mu: float, corners: Sequence[Bound]) -> bool:
     return all(test(mu) for test in _tests(corners))
 
 
-def smallest_possible(points: Sequence[Bound]) -> float:
+@lru_cache(_REMEMBERED)
+def smallest_possible(points: tuple[Bound, ...]) -> float:
     """Return a μ such that no smaller μ′ makes the mechanism μ′-GDP, given **lower** bounds on δ; 0 if there is none.
 
     δ_μ′(ε) increases with μ′, so one point with δ_μ′(ε) < δ excludes all smaller values. The result is a lower bound.
     """
-    return _smallest(tuple(points))
+    return _bracket([partial(_may_reach, point=point) for point in points])[0]
 
 
 def hull(points: Sequence[Bound]) -> list[Bound]:
@@ -165,25 +172,6 @@ def chord(left: Bound, right: Bound, epsilon: float) -> float:
     # Across such a wide gap the chord is flat except near its right end.
     share = math.expm1(epsilon - left.epsilon) / math.expm1(width) if width < OVERFLOW else 0.0
     return left.delta - share * (left.delta - right.delta)
-
-
-# All forms of a certificate need these numbers for the same points, so they are cached.
-_REMEMBERED = 64
-
-
-@lru_cache(_REMEMBERED)
-def _needed_at(points: tuple[Bound, ...]) -> float | None:
-    return _least([partial(_reaches, point=point) for point in sharpened(points)])
-
-
-@lru_cache(_REMEMBERED)
-def _needed_within(points: tuple[Bound, ...]) -> float | None:
-    return _least(_tests(hull(points)))
-
-
-@lru_cache(_REMEMBERED)
-def _smallest(points: tuple[Bound, ...]) -> float:
-    return _bracket([partial(_may_reach, point=point) for point in points])[0]
 
 
 def _tests(corners: Sequence[Bound]) -> list[Condition]:

@@ -101,7 +101,8 @@ class GaussianBudget(Budget):
 
     def at_least(self, points: Points) -> float:
         """Return the larger lower bound of both directions."""
-        return max(smallest_possible(_lower(points[side])) for side in DIRECTIONS)
+        lower = [tuple(Bound(point.epsilon, point.lower) for point in points[side]) for side in DIRECTIONS]
+        return max(map(smallest_possible, lower))
 
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
         """Return the middle between two points if the gap between them needs a larger μ than the points themselves."""
@@ -116,9 +117,5 @@ class GaussianBudget(Budget):
         return {side: places for side, places in found.items() if places}
 
 
-def _upper(points: Sequence[Enclosure]) -> list[Bound]:
-    return [Bound(point.epsilon, point.upper) for point in points]
-
-
-def _lower(points: Sequence[Enclosure]) -> list[Bound]:
-    return [Bound(point.epsilon, point.lower) for point in points]
+def _upper(points: Sequence[Enclosure]) -> tuple[Bound, ...]:
+    return tuple(Bound(point.epsilon, point.upper) for point in points)

@@ -16,7 +16,6 @@ from pyaccount.pages.page import (
     Figure,
     Page,
     PageSection,
-    PageTable,
     Paragraph,
     at_most,
     chosen_value,
@@ -60,7 +59,8 @@ def amplification_page(data: AmplificationData, contradictions: Sequence[str] = 
     headline += facts(data.effects[0], HEADLINE, labelled=True) if data.effects else []
     effects: tuple[Block, ...] = (Paragraph(("Nothing is asked of this mechanism.",)),)
     if data.effects:
-        effects = (_picture(data), _effects(data))
+        caption = ("Without sampling: ε and δ; with it: ε′ and δ′.",)
+        effects = (_picture(data), table(caption, data.effects, EFFECTS, ("effect of sampling",)))
     return Page(
         title="Amplification by sampling",
         name=data.name,
@@ -79,11 +79,6 @@ def amplification_page(data: AmplificationData, contradictions: Sequence[str] = 
         stated=AS_STATED,
         made_from=MADE_FROM,
     )
-
-
-def _effects(data: AmplificationData) -> PageTable:
-    caption = ("Without sampling: ε and δ; with it: ε′ and δ′.",)
-    return table(caption, data.effects, EFFECTS, ("effect of sampling",))
 
 
 def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:

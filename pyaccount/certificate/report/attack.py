@@ -157,7 +157,8 @@ ERROR = FieldRow("standard error", "standard_error", origin="samples", sense="es
 
 
 def _profile(data: CertificateModel) -> PageTable:
-    sampling, origin = data.evidence.sampling, _origin(data)
+    sampling = data.evidence.sampling
+    origin = "composition" if sampling is None else "histogram"
     columns = [FieldRow("ε (nats)", "epsilon", origin="grid"), BOUND._replace(origin=origin)]
     columns.append(FieldRow("δ at least", "delta_lower", origin=origin, digits=4))
     own = BOUND._replace(origin=origin)
@@ -186,7 +187,3 @@ def _profile(data: CertificateModel) -> PageTable:
 def _at_point(points: dict[float, ProfilePoint], row: FieldRow, point: ProfilePoint) -> Content:
     """Return what is shown of a direction at a point of the profile."""
     return ("none",) if point.epsilon not in points else shown(points[point.epsilon], row) or ()
-
-
-def _origin(data: CertificateModel) -> str:
-    return "composition" if data.evidence.sampling is None else "histogram"

@@ -455,10 +455,6 @@ def _left_out(records: int, what: str) -> Paragraph:
     return Paragraph((f"… {count_words(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …",))
 
 
-def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
-    return _training_phase(data, phase, index) if phase.mechanism is None else mechanism_phase(phase, index)
-
-
 #: What is said of the rounds of a phase.
 EPOCHS = FieldRow("epochs", "epochs", "the iterations of one run, in epochs")
 RUNS = FieldRow("runs", "count", sense="chosen")
@@ -479,7 +475,9 @@ ERRORS = (
 )
 
 
-def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
+def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
+    if phase.mechanism is not None:
+        return mechanism_phase(phase, index)
     rows = [Fact(symbol(phase), _phase_noise(data, phase), ("in units of the clip norm of one record",))]
     rows += [_schedule(one) for one in phase.schedules or ()]
     for release in phase.also or ():
