@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate import words
 from pyaccount.certificate.consistency import at, derived_statement, is_number
 from pyaccount.certificate.meaning import failure_probability, trade_off
 from pyaccount.certificate.report.amplified import brief_effects
 from pyaccount.certificate.report.evidence import lower_origin_of, origin_of
 from pyaccount.certificate.report.parts import ORIGINS
 from pyaccount.certificate.report.sections import MOST_PHASES, badges, extremes, what_is_run
-from pyaccount.certificate.words import (
-    PRIVACY_BLANKS,
-    enough,
-    failing,
-    noise_name,
-    smallest,
-    too_little,
-)
 from pyaccount.pages.page import (
     Block,
     Checklist,
@@ -158,9 +151,9 @@ def _sigma(value: float) -> Quantity:
 
 
 def _solved(data: CertificateModel, solved: Solved) -> Content:
-    if solved.path in PRIVACY_BLANKS:
-        return (Literally(solved.path), f": {smallest(data)}")
-    value = already_rounded(enough(solved.path, solved.value, DIGITS), "", "solved")
+    if solved.path in words.PRIVACY_BLANKS:
+        return (Literally(solved.path), f": {words.smallest(data)}")
+    value = already_rounded(words.enough(solved.path, solved.value, DIGITS), "", "solved")
     return (Literally(solved.path), " = ", value, *_beyond(data, solved))
 
 
@@ -168,9 +161,9 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     """Return the note on the value beside the one that was solved for."""
     if solved.fails_at is None:
         return ()
-    before, after = failing(data)
-    number = already_rounded(too_little(solved.path, solved.fails_at, DIGITS), "", "solved")
-    return (f"; {before}{noise_name(data, solved.path)}", number, after)
+    before, after = words.failing(data)
+    number = already_rounded(words.too_little(solved.path, solved.fails_at, DIGITS), "", "solved")
+    return (f"; {before}{words.noise_name(data, solved.path)}", number, after)
 
 
 def _next(data: CertificateModel, saved: str | None) -> tuple[Block, ...]:

@@ -7,16 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from pyaccount.document import ranges
 from pyaccount.document.matrices.base import ASKED_BANDS, CALLED_BANDS, NORMALIZE, MatrixKind, Normalize
-from pyaccount.document.ranges import (
-    BANDS,
-    BUFFERS,
-    BUFFERS_LISTED,
-    COEFFICIENT,
-    COEFFICIENTS,
-    DECAY,
-    SIGNED_COEFFICIENT,
-)
 from pyaccount.document.stated import StatedBody, number_or_none
 from pyaccount.errors import Problem, problem
 from pyaccount.reading.fields import Choice, Items, Number
@@ -52,10 +44,12 @@ class FullColumn(MatrixKind):
     def misfits(self, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of a complete description: by default, more iterations than a first column can have."""
         rounds = number_or_none(body.training.iterations)
-        if rounds is not None and rounds not in BANDS:
-            message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
+        if rounds is not None and rounds not in ranges.BANDS:
+            message = (
+                f"a {self.kind} matrix has a full first column, so its iterations must be {ranges.BANDS.describe()}"
+            )
             path = body.at("training", "iterations")
-            yield problem("out-of-range", path, message, allowed=BANDS.describe())
+            yield problem("out-of-range", path, message, allowed=ranges.BANDS.describe())
 
 
 class BandedInverse(FullColumn):
@@ -67,13 +61,13 @@ class BandedInverse(FullColumn):
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("bands",), ("inverse_coefficients",))
 
     kind: Literal["banded-inverse"] = Field(description="A Toeplitz matrix whose inverse is banded.")
-    bands: Annotated[int | None, Number(BANDS, whole=True), ASKED_BANDS, CALLED_BANDS] = Field(
+    bands: Annotated[int | None, Number(ranges.BANDS, whole=True), ASKED_BANDS, CALLED_BANDS] = Field(
         default=None,
         description="The number of non-zero diagonals of the inverse. The inverse is then the inverse square root of "
         "the prefix-sum matrix, cut off after these diagonals.",
     )
     inverse_coefficients: Annotated[
-        tuple[Annotated[float, Number(SIGNED_COEFFICIENT)], ...] | None, Items(COEFFICIENTS)
+        tuple[Annotated[float, Number(ranges.SIGNED_COEFFICIENT)], ...] | None, Items(ranges.COEFFICIENTS)
     ] = Field(default=None, description="The first column of the inverse, from the diagonal down, instead of bands.")
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
@@ -102,17 +96,17 @@ class BLT(FullColumn):
 
     kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
     buffers: Annotated[
-        int | None, Number(BUFFERS, whole=True), Asked("Number of buffers of the matrix", trial="2", metavar="D")
+        int | None, Number(ranges.BUFFERS, whole=True), Asked("Number of buffers of the matrix", trial="2", metavar="D")
     ] = Field(
         default=None,
         description="The number of buffers. The matrix is the one with the smallest error under the workload, for "
         "records that take part as far apart as they usually do under the sampler (without sampling: as close "
         "together and as often as they may).",
     )
-    scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
-        default=None, description="The scales ω, one for each buffer."
+    scales: Annotated[tuple[Annotated[float, Number(ranges.COEFFICIENT)], ...] | None, Items(ranges.BUFFERS_LISTED)] = (
+        Field(default=None, description="The scales ω, one for each buffer.")
     )
-    decays: Annotated[tuple[Annotated[float, Number(DECAY)], ...] | None, Items(BUFFERS_LISTED)] = Field(
+    decays: Annotated[tuple[Annotated[float, Number(ranges.DECAY)], ...] | None, Items(ranges.BUFFERS_LISTED)] = Field(
         default=None, description="The decays θ, one for each buffer."
     )
     optimize_for: Annotated[
