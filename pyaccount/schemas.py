@@ -56,9 +56,9 @@ def schema(name: str) -> dict[str, Any]:
             "title": f"pyaccount {title}, version 1",
         }
     else:
-        from pyaccount.document import schema as documents
+        from pyaccount.document.schema import document_schema
 
-        found = getattr(documents, f"{name.replace('-', '_')}_schema")()
+        found = document_schema(name)
     # The identity is a name and not an address: nothing is fetched.
     return {"$schema": DRAFT, "$id": f"urn:pyaccount:schema:{name}:v1", **found}
 

@@ -59,28 +59,6 @@ def limit_words(limit: str) -> Offered:
     return Offered("text", words)
 
 
-def answer_words(question: str) -> Offered:
-    """Return the type of an option for an answer to a question of `pyaccount init`."""
-
-    def words() -> Mapping[str, str | None]:
-        from pyaccount.draft.questions import QUESTIONS, meanings
-
-        return meanings(QUESTIONS[question])
-
-    return Offered("text", words)
-
-
-def schema_names() -> Offered:
-    """Return the type of an argument for the name of a JSON Schema."""
-
-    def words() -> dict[str, str | None]:
-        from pyaccount.schemas import SCHEMAS
-
-        return dict.fromkeys(SCHEMAS)
-
-    return Offered("name", words)
-
-
 class Seed(click.ParamType[int | Literal["new"]]):
     """A seed of samples, or `new` to draw one."""
 

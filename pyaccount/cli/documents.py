@@ -24,11 +24,11 @@ from pyaccount.cli.common import (
     tell_notes,
 )
 from pyaccount.cli.completion import (
+    Offered,
     document_argument,
     documents_argument,
     folders_option,
     overrides_option,
-    schema_names,
 )
 from pyaccount.cli.options import format_option, output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
@@ -146,8 +146,14 @@ def _record(
     )
 
 
+def _schemas() -> dict[str, None]:
+    from pyaccount.schemas import SCHEMAS
+
+    return dict.fromkeys(SCHEMAS)
+
+
 @click.command(short_help="Print the JSON Schema of documents, or of another format.")
-@click.argument("which", metavar="[NAME]", default="mechanism", type=schema_names())
+@click.argument("which", metavar="[NAME]", default="mechanism", type=Offered("name", _schemas))
 def schema(which: str) -> int:
     """Print the JSON Schema of mechanism documents, or of the format NAME.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, fitted, room, tell, tell_notes
-from pyaccount.cli.completion import FILE, answer_words
+from pyaccount.cli.completion import FILE, Offered
 from pyaccount.cli.outputs import put_elsewhere
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class _Asking(click.Command):
 
 @cache
 def _answer_options() -> tuple[click.Option, ...]:
-    from pyaccount.draft.questions import QUESTIONS
+    from pyaccount.draft.questions import QUESTIONS, meanings
 
     return tuple(
-        click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=answer_words(name))
+        click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=Offered("text", partial(meanings, one)))
         for name, one in QUESTIONS.items()
     )
 

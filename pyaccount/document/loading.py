@@ -53,10 +53,7 @@ def load(
     document = load_any(source, overrides=overrides, folders=folders)
     if isinstance(document, Document):
         return document
-    message = (
-        "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.certify read it"
-    )
-    raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+    raise _no_mechanism(document, "document of kind amplification", "`pyaccount certify` and pyaccount.certify")
 
 
 def load_any(
@@ -71,12 +68,15 @@ def load_any(
         return source
     document = load_written(source, overrides=overrides, folders=folders)
     if isinstance(document, Policy):
-        message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
-        raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+        raise _no_mechanism(document, "policy", "`pyaccount check --policy` and pyaccount.check(policy=…)")
     if isinstance(document, DataSet):
-        message = "this is a data set, not a mechanism; `pyaccount ledger create` and pyaccount.Ledger read it"
-        raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+        raise _no_mechanism(document, "data set", "`pyaccount ledger create` and pyaccount.Ledger")
     return document
+
+
+def _no_mechanism(document: Written, what: str, readers: str) -> DocumentError:
+    message = f"this is a {what}, not a mechanism; {readers} read it"
+    return DocumentError([document.problem("unknown-kind", ("kind",), message)])
 
 
 def load_written(
@@ -88,25 +88,26 @@ def load_written(
     """Load a document of any kind; a document without a kind describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)
     root, more = override(root, overrides)
+    problems = [*problems, *more]
     if not isinstance(root, Table):
-        raise DocumentError([*problems, *more, not_a_mapping(root, file)])
+        raise DocumentError([*problems, not_a_mapping(root, file)])
     word = value_under(root, "kind")
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
         problem = Problem("unknown-kind", f"this is not a document: {NO_DOCUMENTS[word]}", ("kind",))
-        raise DocumentError([*problems, *more, located(root, problem)])
+        raise DocumentError([*problems, located(root, problem)])
     if "vary" in root.entries:
         problem = Problem("unknown-key", "this is a sweep, which `pyaccount sweep` and pyaccount.sweep run", ("vary",))
-        raise DocumentError([*problems, *more, located(root, problem, key=True)])
+        raise DocumentError([*problems, located(root, problem, key=True)])
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
         kept = source.folders if isinstance(source, Document) else ()
-        return Document(root, file, [*problems, *more], [*map(os.fsdecode, folders), *kept])
+        return Document(root, file, problems, [*map(os.fsdecode, folders), *kept])
     if word not in KINDS:
         message = f"no document of this kind exists: must be {listed(KINDS)}, or, for a mechanism, no kind"
         suggestion = nearest_value(word, KINDS)
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
-        raise DocumentError([*problems, *more, located(root, problem)])
+        raise DocumentError([*problems, located(root, problem)])
     shapes: dict[str, type[Policy | DataSet]] = {"policy": Policy, "data-set": DataSet}
-    return shapes.get(word, Amplification)(root, file, [*problems, *more])
+    return shapes.get(word, Amplification)(root, file, problems)
 
 
 def placed(mapping: Mapping[str, Any], file: str, folders: Folders = ()) -> Document:

@@ -46,7 +46,7 @@ class _Generator(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
 
-def mechanism_schema() -> dict[str, Any]:
+def _mechanism_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of mechanism documents."""
     definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
@@ -110,28 +110,31 @@ def mechanism_schema() -> dict[str, Any]:
     return tidied
 
 
-def amplification_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of documents of kind amplification."""
-    description = "A mechanism that is run once on a drawn batch, to compute how the draw changes its privacy."
-    return _of_kind(AmplificationModel, "amplification document", description)
+#: The documents that state their kind: the model, the title and the description of each.
+_KINDS: dict[str, tuple[type[Section], str, str]] = {
+    "amplification": (
+        AmplificationModel,
+        "amplification document",
+        "A mechanism that is run once on a drawn batch, to compute how the draw changes its privacy.",
+    ),
+    "policy": (PolicyModel, "policy", "Limits that a certificate must meet, for `pyaccount check --policy`."),
+    "data-set": (DataSetModel, "data-set", "The privacy budget of a data set, which `pyaccount ledger` keeps."),
+}
 
 
-def policy_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of documents of kind policy."""
-    return _of_kind(PolicyModel, "policy", "Limits that a certificate must meet, for `pyaccount check --policy`.")
+def document_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of documents of a kind: mechanism, sweep, or one of those that state it."""
+    if name in _KINDS:
+        return _of_kind(*_KINDS[name])
+    return _sweep_schema() if name == "sweep" else _mechanism_schema()
 
 
-def data_set_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of documents of kind data-set."""
-    return _of_kind(DataSetModel, "data-set", "The privacy budget of a data set, which `pyaccount ledger` keeps.")
-
-
-def sweep_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of sweeps: a mechanism document with `vary`, or a list of documents.
+def _sweep_schema() -> dict[str, Any]:
+    """Return the schema of sweeps: a mechanism document with `vary`, or a list of documents.
 
     Values that vary need not be stated elsewhere in the document, so only `vary` is required.
     """
-    base, listing = mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents that are certified one by one.")
+    base, listing = _mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents that are certified one by one.")
     definitions = {name: _open(part) for name, part in base.pop("$defs").items()} | listing.pop("$defs")
     varies = {**listing["properties"]["vary"], "description": VARIES}
     varied = {**_open(base), "properties": {**base["properties"], "vary": varies}, "required": ["vary"]}

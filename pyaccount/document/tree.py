@@ -239,10 +239,6 @@ class TrainingNode(Node):
         """Whether all records take part equally often in all rounds. If not, rates of the body are the largest ones."""
         return not self.rates_scheduled and self.own_probabilities is None
 
-    def bands(self) -> int | None:
-        """Return the number of non-zero diagonals of the matrix; None while it is a choice, and for one that is not banded."""
-        return self.matrix.diagonals()
-
     def separation(self) -> int | None:
         """Return the number of rounds from one chance of a record to be drawn to the next.
 
@@ -266,10 +262,6 @@ class TrainingNode(Node):
     def draws_per_iteration(self) -> int:
         """Return how many batches are drawn independently for the sum of one round; 1 for most samplers."""
         return self.sampler.draws(self) or 1
-
-    def user_probability(self) -> float:
-        """Return the probability that an available user is drawn, by at least one of k records: 1 − (1 − p)^k."""
-        return self.sampler.user_probability(self)
 
     def participations(self) -> int:
         """Return the largest number of rounds in which one record takes part during one run: all, unless the order is fixed.

@@ -185,8 +185,8 @@ def test_bands(matrix: str, width: int | None, tmp_path: Path) -> None:
     # b-min-sep is refused where nothing says how far apart participations are.
     for kind in ("cyclic-poisson",) if "dense" in matrix else ("b-min-sep", "cyclic-poisson"):
         body = body_of(tmp_path, kind, "participation_rate: 0.1", matrix)
-        assert body.bands() == body.separation() == width
-    assert body_of(tmp_path, "none", "dataset_size: 7", matrix).bands() == width
+        assert body.matrix.diagonals() == body.separation() == width
+    assert body_of(tmp_path, "none", "dataset_size: 7", matrix).matrix.diagonals() == width
 
 
 def test_defaults(tmp_path: Path) -> None:

@@ -29,15 +29,6 @@ AGREEMENT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One certificate of several at the same ε: its label, the certified σ, and the root mean square error."""
-
-    label: str
-    noise_multiplier: float | None
-    error: float
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
     """One certificate: upper bound on ε, root mean square error, and the certified σ if there is a single one."""
 
@@ -70,13 +61,6 @@ class ErrorLines:
         """The largest ε if all agree to `AGREEMENT`, so that bars replace the curve over ε; otherwise None."""
         epsilons = [point.epsilon for points in self.lines.values() for point in points]
         return max(epsilons) if max(epsilons) <= (1.0 + AGREEMENT) * min(epsilons) else None
-
-    def bars(self) -> tuple[Bar, ...]:
-        """Return a bar for each certificate, labelled by sampler and matrix, and by name if several have the same."""
-        return tuple(
-            Bar(label if len(self.lines[label]) == 1 else f"{label}: {point.name}", point.noise_multiplier, point.error)
-            for label, point in self.in_order
-        )
 
     @classmethod
     def of(cls, compared: Sequence[ComparedRecord]) -> ErrorLines:
@@ -182,14 +166,16 @@ def errors_plot(drawn: ErrorLines) -> Plot | Bars:
 
 
 def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
-    """Return bars of σ and the error of each certificate, for certificates with the same ε."""
-    bars = drawn.bars()
-    noises = tuple(
-        (bar.label, bar.noise_multiplier, up(bar.noise_multiplier, 3))
-        for bar in bars
-        if bar.noise_multiplier is not None
-    )
-    errors = tuple((bar.label, bar.error, f"{bar.error:.4g}") for bar in bars)
+    """Return bars of σ and the error of each certificate, for certificates with the same ε.
+
+    They are labelled by sampler and matrix, and by name if several have the same.
+    """
+    bars = [
+        (label if len(drawn.lines[label]) == 1 else f"{label}: {point.name}", point) for label, point in drawn.in_order
+    ]
+    sigmas = [(label, point.noise_multiplier) for label, point in bars if point.noise_multiplier is not None]
+    noises = tuple((label, sigma, up(sigma, 3)) for label, sigma in sigmas)
+    errors = tuple((label, point.error, f"{point.error:.4g}") for label, point in bars)
     quantities = [BarGroup("σ (noise multiplier)", noises)] if noises else []
     quantities.append(BarGroup(f"root mean square error of {drawn.error_of} (clip norms)", errors))
     return Bars(
