@@ -8,43 +8,27 @@ import sys
 import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
-from pyaccount.cli.completion import FILE, FOLDER, certificate_argument
-from pyaccount.cli.options import file_option, stdout_or_file_option
+from pyaccount.cli.completion import certificate_argument
+from pyaccount.cli.options import options, stdout_or_file_option
 
 #: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
 
-trusted_keys_option = click.option(
-    "--trusted-keys",
-    metavar="DIR",
-    type=FOLDER,
-    help="The folder with the trusted public keys. One of them must have signed the attestation.",
-)
-subjects_option = file_option(
-    "--subject", "subjects", multiple=True, help="A file that the attestation must be about; repeat for several files."
-)
-any_subject_option = click.option(
-    "--any-subject", is_flag=True, help="Accept an attestation about any files, without --subject."
-)
+#: The options of the commands that read signed certificates.
+attested_options = options("""
+    --trusted-keys DIR | The folder with the trusted public keys. One of them must have signed the attestation.
+    --subject FILE* as subjects | A file that the attestation must be about; repeat for several files.
+    --any-subject | Accept an attestation about any files, without --subject.
+""")
 
 
 @click.command(short_help="Sign a certificate for the files of a model.")
 @certificate_argument
-@file_option(
-    "--subject",
-    "subjects",
-    multiple=True,
-    required=True,
-    help="A file that CERT is about, such as the model's weights; repeat for several files.",
-)
-@click.option(
-    "--key",
-    metavar="KEY",
-    required=True,
-    type=FILE,
-    help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
-)
-@file_option("--public-key", help="The public key, if KEY is a URI.")
+@options("""
+    --subject FILE*! as subjects | A file that CERT is about, such as the model's weights; repeat for several files.
+    --key KEY! | The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).
+    --public-key FILE | The public key, if KEY is a URI.
+""")
 @stdout_or_file_option("attestation")
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
     """Sign CERT, a certificate in JSON, together with the digests of the files that it is about. The result is an in-toto

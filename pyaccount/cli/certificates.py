@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pyaccount.cli.attest import any_subject_option, subjects_option, trusted_keys_option
+from pyaccount.cli.attest import attested_options
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -24,7 +24,7 @@ from pyaccount.cli.common import (
     tell,
 )
 from pyaccount.cli.completion import FILE, Seed, certificate_argument, folders_option, limit_words
-from pyaccount.cli.options import file_option, format_option, stdout_or_file_option, threads_option
+from pyaccount.cli.options import file_option, format_option, options, stdout_or_file_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result, saved
 from pyaccount.forms import FORMS
 
@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     type=click.Choice(FORMS),
     help="Format of the report [from the ending of FILE; html if there is no FILE].",
 )
-@file_option(
-    "--record",
-    help="The record of a training run. The report then shows how far the run got, and for each assumption whether "
-    "the run enforced it, checked it, or left it to you.",
-)
+@options("""
+    --record FILE | The record of a training run. The report then shows how far the run got, and for each assumption whether the
+        run enforced it, checked it, or left it to you.
+""")
 def report(certificate: str, output: str | None, form: str | None, record: str | None) -> int:
     """Show CERT, a certificate in JSON, as one self-contained HTML page, as Markdown or as text.
 
@@ -101,64 +100,38 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 
 @click.command(short_help="Compare certificates with limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, type=FILE)
-@file_option(
-    "--attestation",
-    "attestations",
-    multiple=True,
-    help="A certificate signed by pyaccount attest, instead of CERT; repeat for several attestations.",
-)
-@trusted_keys_option
-@subjects_option
-@any_subject_option
-@file_option("--policy", help="Limits in a file: a document of kind policy (- means stdin).")
-@click.option(
-    "--document",
-    "documents",
-    metavar="DOC",
-    multiple=True,
-    type=FILE,
-    help="The document that the certificate must be about (- means stdin); repeat to accept several documents.",
-)
+@options("""
+    --attestation FILE* as attestations | A certificate signed by pyaccount attest, instead of CERT; repeat for several
+        attestations.
+""")
+@attested_options
+@options("""
+    --policy FILE | Limits in a file: a document of kind policy (- means stdin).
+    --document DOC* as documents | The document that the certificate must be about (- means stdin); repeat to accept several
+        documents.
+""")
 @folders_option
-@click.option(
-    "--max-epsilon", metavar="E", help="Maximum ε. If --max-delta is given too, ε is taken at a δ within that limit."
-)
-@click.option("--max-delta", metavar="D", help="Maximum δ.")
-@click.option("--max-advantage", metavar="A", help="Maximum membership advantage of every attack.")
-@click.option("--max-true-positive-rate", metavar="R", help="Maximum true-positive rate of every attack.")
-@click.option(
-    "--at-false-positive-rate", metavar="R", help="The false-positive rate to which --max-true-positive-rate applies."
-)
-@click.option(
-    "--adjacency",
-    metavar="A",
-    type=limit_words("adjacency"),
-    multiple=True,
-    help="The accepted adjacency; repeat to accept several.",
-)
-@click.option("--unit", metavar="UNIT", type=limit_words("unit"), help="What must be protected: record or user.")
-@click.option("--group-size", metavar="K", help="Minimum number of records (or users) that are protected together.")
-@click.option(
-    "--guarantee",
-    metavar="KIND",
-    type=limit_words("guarantee"),
-    multiple=True,
-    help="The weakest accepted kind of guarantee: deterministic, verified or confidence. If several are given, the "
-    "weakest counts.",
-)
-@click.option("--max-failure-probability", metavar="Q", help="Maximum probability that the guarantee is false.")
-@click.option("--max-age", metavar="TIME", help="Maximum age of the certificate, e.g. 90d.")
-@click.option(
-    "--document-sha256",
-    metavar="HASH",
-    multiple=True,
-    help="The hash of the accepted document; repeat to accept several.",
-)
-@click.option(
-    "--no-limits",
-    is_flag=True,
-    help="Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still "
-    "apply.",
+@options(
+    """
+    --max-epsilon E | Maximum ε. If --max-delta is given too, ε is taken at a δ within that limit.
+    --max-delta D | Maximum δ.
+    --max-advantage A | Maximum membership advantage of every attack.
+    --max-true-positive-rate R | Maximum true-positive rate of every attack.
+    --at-false-positive-rate R | The false-positive rate to which --max-true-positive-rate applies.
+    --adjacency A* | The accepted adjacency; repeat to accept several.
+    --unit UNIT | What must be protected: record or user.
+    --group-size K | Minimum number of records (or users) that are protected together.
+    --guarantee KIND* | The weakest accepted kind of guarantee: deterministic, verified or confidence. If several are given, the
+        weakest counts.
+    --max-failure-probability Q | Maximum probability that the guarantee is false.
+    --max-age TIME | Maximum age of the certificate, e.g. 90d.
+    --document-sha256 HASH* | The hash of the accepted document; repeat to accept several.
+    --no-limits | Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still
+        apply.
+    """,
+    adjacency=limit_words("adjacency"),
+    unit=limit_words("unit"),
+    guarantee=limit_words("guarantee"),
 )
 @click.option(
     "--format",
@@ -167,14 +140,12 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     default="text",
     help="Format of the verdict; markdown is for summaries of jobs [text].",
 )
-@click.option(
-    "--ledger",
-    metavar="LEDGER",
-    type=FILE,
-    help="A ledger, a file or the address of a database: each certificate must be entered there, or fit into the budget.",
-)
-@click.option("--dataset", "data_set", metavar="NAME", help="The data set of the ledger [the only one].")
-@click.option("--quiet", is_flag=True, help="Print only what fails.")
+@options("""
+    --ledger LEDGER | A ledger, a file or the address of a database: each certificate must be entered there, or fit into the
+        budget.
+    --dataset NAME as data_set | The data set of the ledger [the only one].
+    --quiet | Print only what fails.
+""")
 def check(
     certificates: tuple[str, ...],
     policy: str | None,
@@ -259,39 +230,26 @@ def check(
 @click.command(short_help="Recompute a certificate and report every difference.")
 @click.argument("certificate", metavar="CERT", required=False, type=FILE)
 @file_option("--attestation", help="A signed certificate, instead of CERT. Its signature is checked first.")
-@trusted_keys_option
-@subjects_option
-@any_subject_option
+@attested_options
 @format_option("the verdict")
 @threads_option()
 @click.option(
     "--time-limit", metavar="TIME", help="Maximum time of the recomputation, e.g. `10 min` [the limit in the document]."
 )
 @folders_option
-@click.option("--same-version", is_flag=True, help="Fail if the certificate names another version of pyaccount.")
-@click.option(
-    "--seed",
-    metavar="SEED",
-    type=Seed(),
-    help="Test the claim with other samples: those of the seed SEED, or `new` to draw a seed now.",
+@options(
+    """
+    --same-version | Fail if the certificate names another version of pyaccount.
+    --seed SEED | Test the claim with other samples: those of the seed SEED, or `new` to draw a seed now.
+    --record FILE | The record of a training run. Also check that the record is complete and belongs to this certificate.
+    --expected-head HASH | The hash of a line that the record must contain, which was noted elsewhere during the run. It shows
+        that the end of the record was not lost since then.
+    --independent | Check the guarantee with the independent checker, in exact arithmetic and without the core, instead of
+        recomputing CERT. --time-limit is then the time after which the proof is ended [100 s].
+    --quiet | Do not show progress, and print only what does not agree.
+    """,
+    seed=Seed(),
 )
-@file_option(
-    "--record",
-    help="The record of a training run. Also check that the record is complete and belongs to this certificate.",
-)
-@click.option(
-    "--expected-head",
-    metavar="HASH",
-    help="The hash of a line that the record must contain, which was noted elsewhere during the run. It shows that "
-    "the end of the record was not lost since then.",
-)
-@click.option(
-    "--independent",
-    is_flag=True,
-    help="Check the guarantee with the independent checker, in exact arithmetic and without the core, instead of recomputing "
-    "CERT. --time-limit is then the time after which the proof is ended [100 s].",
-)
-@click.option("--quiet", is_flag=True, help="Do not show progress, and print only what does not agree.")
 def verify(
     certificate: str | None,
     attestation: str | None,

@@ -31,9 +31,9 @@ from pyaccount.cli.completion import document_argument, documents_argument, fold
 from pyaccount.cli.options import (
     cluster_option,
     executor_at,
-    file_option,
     format_option,
     full_option,
+    options,
     output_format_option,
     output_option,
     store_errors_option,
@@ -74,19 +74,15 @@ Printed = Literal["brief", "screen", "full"]
 @store_option
 @store_errors_option
 @cluster_option
-@click.option(
-    "--brief",
-    is_flag=True,
-    help="Print only the statement, the solved value, σ, ε and δ, one per line, for programs. FILE still gets the whole "
-    "certificate.",
-)
+@options("""
+    --brief | Print only the statement, the solved value, σ, ε and δ, one per line, for programs. FILE still gets the whole
+        certificate.
+""")
 @full_option
-@click.option(
-    "--quiet",
-    is_flag=True,
-    help="Do not show progress and notes. The certificate is printed only if --format or --brief is given.",
-)
-@file_option("--plot", help="Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).")
+@options("""
+    --quiet | Do not show progress and notes. The certificate is printed only if --format or --brief is given.
+    --plot FILE | Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).
+""")
 def certify(
     document: str,
     overrides: tuple[str, ...],
@@ -257,11 +253,9 @@ def _hand_over_certificate(
 @document_argument
 @overrides_option
 @folders_option
-@click.option(
-    "--estimate",
-    is_flag=True,
-    help="Draw a few samples to estimate δ, the value of the blank, and how many samples the tests will take.",
-)
+@options("""
+    --estimate | Draw a few samples to estimate δ, the value of the blank, and how many samples the tests will take.
+""")
 @threads_option(" for --estimate")
 @format_option("the plan")
 def plan(
@@ -321,14 +315,11 @@ def plan(
 @output_option("comparison")
 @output_format_option(FORMS)
 @threads_option()
-@file_option(
-    "--plot",
-    help="Draw the error against ε, with the certified σ (svg, png or pdf). There is a line for each sampler and "
-    "matrix; if all documents have the same ε, bars show σ and the error.",
-)
-@click.option(
-    "--quiet", is_flag=True, help="Do not show progress. The comparison is printed only if --format is given."
-)
+@options("""
+    --plot FILE | Draw the error against ε, with the certified σ (svg, png or pdf). There is a line for each sampler and matrix;
+        if all documents have the same ε, bars show σ and the error.
+    --quiet | Do not show progress. The comparison is printed only if --format is given.
+""")
 def compare(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],

@@ -20,6 +20,7 @@ from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.options import (
     cluster_option,
     full_option,
+    options,
     output_format_option,
     output_option,
     store_errors_option,
@@ -37,31 +38,21 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Compose the certificates of several runs on the same data into one.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, type=FILE)
-@click.option(
-    "--part",
-    "parts",
-    metavar="NAME=CERT",
-    multiple=True,
-    help="The certificate of a run on one part of the data; parts with different names are disjoint. Repeat for each part, and "
-    "with the same name for several runs on one part.",
-)
+@options("""
+    --part NAME=CERT* as parts | The certificate of a run on one part of the data; parts with different names are disjoint.
+        Repeat for each part, and with the same name for several runs on one part.
+""")
 @folders_option
-@click.option("--name", metavar="NAME", help="The name of the joint document [made from the names of its documents].")
-@click.option(
-    "--epsilon",
-    metavar="E",
-    help="The ε of the joint guarantee. Alone: δ is computed. With --delta: this claim is checked [computed].",
+@options(
+    """
+    --name NAME | The name of the joint document [made from the names of its documents].
+    --epsilon E | The ε of the joint guarantee. Alone: δ is computed. With --delta: this claim is checked [computed].
+    --delta D | The δ of the joint guarantee [that of the certificates, if all have the same].
+    --adjacency A | The adjacency of the joint guarantee [that of the certificates; replace-one if one of them has it].
+    --repeat | Count a certificate once for each time it is listed.
+    """,
+    adjacency=limit_words("adjacency"),
 )
-@click.option(
-    "--delta", metavar="D", help="The δ of the joint guarantee [that of the certificates, if all have the same]."
-)
-@click.option(
-    "--adjacency",
-    metavar="A",
-    type=limit_words("adjacency"),
-    help="The adjacency of the joint guarantee [that of the certificates; replace-one if one of them has it].",
-)
-@click.option("--repeat", is_flag=True, help="Count a certificate once for each time it is listed.")
 @click.option(
     "--points",
     type=click.Choice(["profile", "guarantee"]),
@@ -69,12 +60,9 @@ if TYPE_CHECKING:
     help="The points of certificates from samples that are used: those of the profile too, which fail with a probability that is "
     "stated, or the guarantee alone, which gives a larger ε [profile].",
 )
-@click.option(
-    "--document-only",
-    "document_only",
-    is_flag=True,
-    help="Print the joint document as YAML, and compute nothing.",
-)
+@options("""
+    --document-only as document_only | Print the joint document as YAML, and compute nothing.
+""")
 @output_option("certificate")
 @output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
@@ -82,17 +70,13 @@ if TYPE_CHECKING:
 @store_option
 @store_errors_option
 @cluster_option
-@click.option(
-    "--brief",
-    is_flag=True,
-    help="Print only the statement, ε and δ, one per line, for programs. FILE still gets the whole certificate.",
-)
+@options("""
+    --brief | Print only the statement, ε and δ, one per line, for programs. FILE still gets the whole certificate.
+""")
 @full_option
-@click.option(
-    "--quiet",
-    is_flag=True,
-    help="Do not show progress and the rules that were used. The certificate is printed only if --format or --brief is given.",
-)
+@options("""
+    --quiet | Do not show progress and the rules that were used. The certificate is printed only if --format or --brief is given.
+""")
 def compose(
     certificates: tuple[str, ...],
     parts: tuple[str, ...],

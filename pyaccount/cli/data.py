@@ -19,7 +19,7 @@ from pyaccount.cli.common import (
     tell_notes,
 )
 from pyaccount.cli.completion import FILE, folders_option, overrides_option
-from pyaccount.cli.options import file_option, format_option, seed_option
+from pyaccount.cli.options import format_option, options, seed_option
 from pyaccount.cli.outputs import saved
 from pyaccount.document.naming import named_files
 from pyaccount.reading import numerals
@@ -59,44 +59,31 @@ class RecordsInBatch(click.ParamType[float]):
 
 @click.command(short_help="Bound the number of records per user, and find the sampling probability.")
 @click.argument("table", metavar="TABLE", type=FILE)
-@click.option(
-    "--records-per-user",
-    metavar="K",
-    required=True,
-    type=click.IntRange(1),
-    help="Maximum number of records to keep per user.",
+@options(
+    """
+    --records-per-user K! | Maximum number of records to keep per user.
+    --document DOC | The document to fill in (- means stdin).
+    """,
+    records_per_user=click.IntRange(1),
 )
-@click.option("--document", metavar="DOC", type=FILE, help="The document to fill in (- means stdin).")
 @overrides_option
 @folders_option
-@file_option("-o", "--output", help="Write the filled document to FILE, as YAML.")
-@file_option("--records", help="Write the pairs of record and user that were kept to FILE, as CSV.")
-@click.option(
-    "--expected-batch-size",
-    metavar="B",
-    type=RecordsInBatch(),
-    help="Find the sampling probability with this expected batch size.",
+@options(
+    """
+    -o, --output FILE | Write the filled document to FILE, as YAML.
+    --records FILE | Write the pairs of record and user that were kept to FILE, as CSV.
+    --expected-batch-size B | Find the sampling probability with this expected batch size.
+    --sampling-probability P | Report the expected batch size at this sampling probability.
+    --min-separation B | Minimum distance between two participations, in rounds [the value in DOC].
+    --neighbour-limit K | Drop records that share a user with more than K records, counting the record itself; `rule` chooses K
+        by a rule of thumb.
+    --drop-shared | Drop records that have several users.
+    """,
+    expected_batch_size=RecordsInBatch(),
+    sampling_probability=float,
+    min_separation=click.IntRange(1),
+    neighbour_limit=NeighbourLimit(),
 )
-@click.option(
-    "--sampling-probability",
-    metavar="P",
-    type=float,
-    help="Report the expected batch size at this sampling probability.",
-)
-@click.option(
-    "--min-separation",
-    metavar="B",
-    type=click.IntRange(1),
-    help="Minimum distance between two participations, in rounds [the value in DOC].",
-)
-@click.option(
-    "--neighbour-limit",
-    metavar="K",
-    type=NeighbourLimit(),
-    help="Drop records that share a user with more than K records, counting the record itself; `rule` chooses K by a "
-    "rule of thumb.",
-)
-@click.option("--drop-shared", is_flag=True, help="Drop records that have several users.")
 @seed_option("the order in which records are considered")
 @click.option("--record-column", metavar="NAME", default="record", help="Name of the column with the records [record].")
 @click.option("--user-column", metavar="NAME", default="user", help="Name of the column with the users [user].")

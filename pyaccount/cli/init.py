@@ -11,6 +11,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, fitted, room, tell, tell_notes
 from pyaccount.cli.completion import FILE, Offered
+from pyaccount.cli.options import options
 from pyaccount.cli.outputs import put_elsewhere
 
 if TYPE_CHECKING:
@@ -44,13 +45,10 @@ def _answer_options() -> tuple[click.Option, ...]:
 
 @click.command(cls=_Asking, short_help="Write a commented document to start from, by asking questions.")
 @click.argument("file", metavar="[FILE]", default="training.yaml", type=FILE)
-@click.option(
-    "-y",
-    "--yes",
-    is_flag=True,
-    help="Do not ask questions: use the defaults, and fail if a value without a default is missing.",
-)
-@click.option("-f", "--force", is_flag=True, help="Overwrite FILE if it exists.")
+@options("""
+    -y, --yes | Do not ask questions: use the defaults, and fail if a value without a default is missing.
+    -f, --force | Overwrite FILE if it exists.
+""")
 def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     """Write a commented mechanism document to FILE [training.yaml], or to stdout if FILE is -.
 

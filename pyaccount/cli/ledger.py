@@ -18,7 +18,7 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.help import Context
-from pyaccount.cli.options import file_option, format_option, output_option
+from pyaccount.cli.options import file_option, format_option, options, output_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result
 
 if TYPE_CHECKING:
@@ -136,27 +136,17 @@ def retire_block(place: str, name: str, data_set: str | None) -> int:
 @ledger.command(short_help="Reserve the budget of a run, before it begins.")
 @ledger_argument
 @click.argument("document", metavar="DOC", type=FILE)
-@click.option("--who", metavar="NAME", required=True, help="Who runs it.")
-@click.option("--purpose", metavar="TEXT", required=True, help="What for.")
+@options("""
+    --who NAME! | Who runs it.
+    --purpose TEXT! | What for.
+""")
 @_data_set_option("The data set that it uses")
-@click.option(
-    "--block",
-    "blocks",
-    metavar="NAME",
-    multiple=True,
-    help="A block whose data it uses; repeat for several [the only one].",
-)
-@click.option(
-    "--filter",
-    metavar="NAME",
-    help="The filter that it enters if it is adaptive [the first that admits it].",
-)
-@click.option(
-    "--id",
-    "identity",
-    metavar="ID",
-    help="An identifier of your own, such as that of a job. Makes the call idempotent: a second call returns the existing entry.",
-)
+@options("""
+    --block NAME* as blocks | A block whose data it uses; repeat for several [the only one].
+    --filter NAME | The filter that it enters if it is adaptive [the first that admits it].
+    --id ID as identity | An identifier of your own, such as that of a job. Makes the call idempotent: a second call returns the
+        existing entry.
+""")
 @format_option("the entry")
 def reserve(
     place: str,
@@ -296,12 +286,11 @@ def history(place: str, data_set: str | None, form: str) -> int:
 
 @ledger.command(short_help="Check the chain of hashes, the rules and the tables of a ledger.")
 @ledger_argument
-@click.option("--recompute", is_flag=True, help="Compute the total of each block again too.")
-@click.option(
-    "--expected-head",
-    metavar="HASH",
-    help="The hash of an event that was noted elsewhere. It shows that the end of the ledger was not cut off since then.",
-)
+@options("""
+    --recompute | Compute the total of each block again too.
+    --expected-head HASH | The hash of an event that was noted elsewhere. It shows that the end of the ledger was not cut off
+        since then.
+""")
 @format_option("the result")
 def verify(place: str, recompute: bool, expected_head: str | None, form: str) -> int:
     """Check LEDGER: the chain of hashes, the rules that each event must keep, and whether its tables follow from its events.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyaccount.cli.completion import FILE
+from pyaccount.cli.completion import FILE, FOLDER
 from pyaccount.errors import ClusterError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -20,11 +21,39 @@ if TYPE_CHECKING:
 VARIABLE = "PYACCOUNT_STORE"
 
 Option = Callable[[Any], Any]
+#: The placeholders of files in the tables of options.
+_FILES = ("FILE", "LEDGER", "DOC", "KEY", "FOLDER")
 
 
 def file_option(*names: str, help: str, **further: Any) -> Option:
     """Return an option whose value is the name of a file; a shell completes it."""
     return click.option(*names, metavar="FILE", type=FILE, help=help, **further)
+
+
+def options(table: str, **types: click.ParamType[Any] | type) -> Option:
+    """Return a decorator that adds the options of a table to a command, with a line for each: `--flag METAVAR as name | help`.
+
+    Without a metavar the option is a flag; one with `*` may be repeated, one with `!` is required. A shell completes files and
+    folders, and `types` has the types of further options by name. An indented line continues the one above.
+    """
+    rows = [" ".join(row.split()) for row in re.split(r"\n(?! {5})", table.strip())]
+
+    def add(command: Any) -> Any:
+        for row in reversed(rows):
+            head, text = row.split(" | ", maxsplit=1)
+            head, _, named = head.partition(" as ")
+            *flags, last = head.split(", ")
+            flag, _, metavar = last.partition(" ")
+            name = named or flag.removeprefix("--").replace("-", "_")
+            repeated, required, metavar = "*" in metavar, "!" in metavar, metavar.rstrip("*!")
+            how: dict[str, Any] = {"is_flag": True}
+            if metavar:
+                shown = FOLDER if metavar == "DIR" else FILE if metavar in _FILES else None
+                how = {"metavar": metavar, "multiple": repeated, "required": required, "type": types.get(name, shown)}
+            command = click.option(*flags, flag, name, help=text, **how)(command)
+        return command
+
+    return add
 
 
 def threads_option(use: str = "", *, more: str = "") -> Option:

@@ -9,7 +9,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_apart, check_output, printing, tell
 from pyaccount.cli.completion import FILE, certificate_argument
-from pyaccount.cli.options import file_option, format_option, stdout_or_file_option
+from pyaccount.cli.options import format_option, options, stdout_or_file_option
 
 #: The formats of `export`.
 _CYCLONEDX, _SPDX, _REGISTRY = "cyclonedx", "spdx", "registry"
@@ -72,18 +72,15 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
     help="cyclonedx: a bill of materials in CycloneDX 1.6. spdx: one in SPDX 3.0.1. registry: a draft for the Differential "
     "Privacy Deployments Registry.",
 )
-@file_option(
-    "--subject",
-    "subjects",
-    multiple=True,
-    help="Bills: a file of the model, whose digest is written; repeat for several files.",
-)
-@click.option("--model-name", metavar="NAME", help="Bills: the name of the model [the name of the document].")
-@click.option("--model-version", metavar="VERSION", help="Bills: the version of the model.")
-@click.option("--supplier", metavar="NAME", help="Bills: the organisation that supplies the model.")
-@click.option("--download-location", metavar="URL", help="Bills: where the model can be downloaded.")
-@click.option("--license", "licence", metavar="EXPRESSION", help="Bills: the licence of the model, e.g. Apache-2.0.")
-@click.option("--release-time", metavar="TIME", help="Bills: the day or time of the release, e.g. 2027-01-31.")
+@options("""
+    --subject FILE* as subjects | Bills: a file of the model, whose digest is written; repeat for several files.
+    --model-name NAME | Bills: the name of the model [the name of the document].
+    --model-version VERSION | Bills: the version of the model.
+    --supplier NAME | Bills: the organisation that supplies the model.
+    --download-location URL | Bills: where the model can be downloaded.
+    --license EXPRESSION as licence | Bills: the licence of the model, e.g. Apache-2.0.
+    --release-time TIME | Bills: the day or time of the release, e.g. 2027-01-31.
+""")
 @stdout_or_file_option("result")
 def export(
     certificate: str,

@@ -21,11 +21,11 @@ from pyaccount.cli.common import (
     tell,
     telling_warnings,
 )
-from pyaccount.cli.completion import FILE, documents_argument, folders_option, overrides_option
+from pyaccount.cli.completion import documents_argument, folders_option, overrides_option
 from pyaccount.cli.options import (
     cluster_option,
     executor_at,
-    file_option,
+    options,
     output_format_option,
     output_option,
     store_errors_option,
@@ -51,17 +51,13 @@ MOST = 10_000
 @folders_option
 @output_option("table")
 @output_format_option([form for form in TABLES if form != "parquet"])
-@click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
-@file_option("--plot", help="Draw the results (svg, png or pdf).")
-@click.option(
-    "--plot-x",
-    metavar="AXIS",
-    help="The x axis of the picture: a path that varies, epsilon, delta, noise, value (of the blank), error or "
-    "workload-error [the path that varies].",
-)
-@click.option(
-    "--plot-y", metavar="AXIS", help="The y axis of the picture [value; epsilon if the documents are claims]."
-)
+@options("""
+    --certificates FOLDER | Write the certificate of each cell to FOLDER.
+    --plot FILE | Draw the results (svg, png or pdf).
+    --plot-x AXIS | The x axis of the picture: a path that varies, epsilon, delta, noise, value (of the blank), error or
+        workload-error [the path that varies].
+    --plot-y AXIS | The y axis of the picture [value; epsilon if the documents are claims].
+""")
 @threads_option(more=" It does not change the result.")
 @store_option
 @store_errors_option
