@@ -14,7 +14,7 @@ from pyaccount.certificate.report.parts import ORIGINS
 from pyaccount.document.tree import Node, TrainingNode
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.execute.certified import considered, searched
-from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
+from pyaccount.pages.page import Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
 from pyaccount.plan.compiled import CompiledDocument
@@ -80,7 +80,11 @@ class MatrixDescription(OutputRecord, Readable):
 
     def page(self) -> Page:
         """Return the description as a page."""
-        return _page(self)
+        entries = tuple(_entry(phase, place) for place, phase in enumerate(self.phases, start=1))
+        sections = [PageSection("matrices", "Matrices to train with", entries)]
+        if self.searched is not None:
+            sections.append(PageSection("search", "How the matrix was found", (searched_facts(self.searched),)))
+        return Page("Matrix", self.name, tuple(sections), origins=ORIGINS)
 
 
 def matrix_description(plan: CompiledDocument) -> MatrixDescription:
@@ -137,15 +141,6 @@ def _phase(node: Node, protection: Protection, asked: Node) -> PhaseMatrix:
         workload=workload_utility(case, 1.0),
         generation=matrix_plan(case).generation(built),
     )
-
-
-def _page(data: MatrixDescription) -> Page:
-    """Return the page of the matrices."""
-    blocks: list[Block] = [_entry(phase, place) for place, phase in enumerate(data.phases, start=1)]
-    sections = [PageSection("matrices", "Matrices to train with", tuple(blocks))]
-    if data.searched is not None:
-        sections.append(PageSection("search", "How the matrix was found", (searched_facts(data.searched),)))
-    return Page("Matrix", data.name, tuple(sections), origins=ORIGINS)
 
 
 def _entry(phase: PhaseMatrix, place: int) -> Entry:

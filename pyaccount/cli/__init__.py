@@ -177,7 +177,10 @@ def run(arguments: list[str] | None = None) -> int:
         elif isinstance(error, click.MissingParameter):
             # The library lists choices on lines with tabs.
             error = click.UsageError(" ".join(error.format_message().split()), error.ctx)
-        _show(error)
+        # click wraps its usage but not its message, which is wrapped here.
+        stream = io.StringIO()
+        error.show(stream)
+        tell(stream.getvalue().rstrip("\n"))
         return _exit_code(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: there is no result", err=True)
@@ -204,13 +207,6 @@ def run(arguments: list[str] | None = None) -> int:
             error = DomainError(in_options(str(error), _called(called, arguments).params))
         tell(str(error))
         return _exit_code(arguments, error.exit_code, error)
-
-
-def _show(error: click.ClickException) -> None:
-    """Print an error of the command line. click wraps its usage but not its message, which is wrapped here."""
-    stream = io.StringIO()
-    error.show(stream)
-    tell(stream.getvalue().rstrip("\n"))
 
 
 def _exit_code(arguments: list[str] | None, code: int, error: BaseException) -> int:

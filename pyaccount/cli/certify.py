@@ -20,6 +20,7 @@ from pyaccount.cli.common import (
     check_apart,
     check_output,
     check_writable,
+    code_of,
     files_of,
     progress,
     source_of,
@@ -379,7 +380,9 @@ def compare(
             tell(str(error))
             wrong.append(error)
     if wrong:
-        return _exit_code(wrong, form)
+        if form == "json":
+            tell_errors("compare", WRONG, *wrong)
+        return WRONG
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     with progress(quiet=quiet) as report:
         comparison = compute(plans, threads=threads, report=report)
@@ -396,13 +399,4 @@ def compare(
     for failed in comparison.failures if quiet and form is None else ():
         tell(f"{failed.name}: {failed.message}")
     whys = {failed.why for failed in comparison.failures}
-    if whys & {"wrong", "stopped"}:
-        return WRONG if "wrong" in whys else STOPPED
-    return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS
-
-
-def _exit_code(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
-    """Return the exit code for sources that cannot be compared; print their errors as data if `form` is json."""
-    if form == "json":
-        tell_errors("compare", WRONG, *wrong)
-    return WRONG
+    return code_of(whys, holds=not whys and all(row.holds for row in comparison.rows))

@@ -14,7 +14,7 @@ import click
 from pyaccount.cli import streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pyaccount.document.document import Document
     from pyaccount.execute.progress import Report
@@ -79,6 +79,14 @@ EXIT_CODES = {
     INTERRUPTED: "Interrupted. Nothing was written.",
 }
 
+
+def code_of(whys: Collection[str], *, holds: bool) -> int:
+    """Return the exit code of several results, given why some of them failed (`wrong`, `stopped`), and whether all hold."""
+    if "wrong" in whys or "stopped" in whys:
+        return WRONG if "wrong" in whys else STOPPED
+    return HOLDS if holds else FAILS
+
+
 #: The environment variable by which a shell asks for completions.
 COMPLETING = "_PYACCOUNT_COMPLETE"
 
@@ -137,7 +145,11 @@ def tell_notes(document: Document) -> None:
 
 def tell(text: str, *, indent: int | None = None) -> None:
     """Print a text on stderr that is not a result; lines that are too long are wrapped and indented."""
-    click.echo(fitted(_printable_lines(text), room(sys.stderr), indent=indent), err=True)
+    from pyaccount.errors import printable  # imported here so that commands start quickly
+
+    # Everything that is not printable, except line breaks, is escaped: file names may be hostile.
+    lines = "\n".join(map(printable, text.split("\n")))
+    click.echo(fitted(lines, room(sys.stderr), indent=indent), err=True)
 
 
 @contextmanager
@@ -149,13 +161,6 @@ def telling_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: tell(str(message))
         yield
-
-
-def _printable_lines(text: str) -> str:
-    """Return the text with everything escaped that is not printable, except line breaks: file names may be hostile."""
-    from pyaccount.errors import printable  # imported here so that commands start quickly
-
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:

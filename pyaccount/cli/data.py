@@ -25,7 +25,6 @@ from pyaccount.document.naming import named_files
 from pyaccount.reading import numerals
 
 if TYPE_CHECKING:
-    from pyaccount.data.prepare import Prepared
     from pyaccount.document.document import Document
 
 
@@ -148,7 +147,8 @@ def prepare(
         raise TableError(
             replace(problem, message=problem.message.replace(NAMES_THEM, options)) for problem in error.problems
         ) from error
-    safe = _written(prepared, output, records)
+    safe = output is None or saved("document", output, prepared.save_document, prepared.to_yaml)
+    safe = (records is None or saved("table", records, prepared.save_records, prepared.to_csv)) and safe
     with printing():
         print_result(prepared.report, form)
     return HOLDS if safe else STOPPED
@@ -162,10 +162,3 @@ def _check_folder(document: Document, output: str | None) -> None:
     raise click.UsageError(
         f"--output {output}: the document names a file beside it; write the prepared document to {folder}"
     )
-
-
-def _written(prepared: Prepared, output: str | None, records: str | None) -> bool:
-    """Write both files. Return whether they are where they were asked for."""
-    document = output is None or saved("document", output, prepared.save_document, prepared.to_yaml)
-    table = records is None or saved("table", records, prepared.save_records, prepared.to_csv)
-    return document and table

@@ -127,7 +127,7 @@ def _tell_notes(text: str, file: str | None) -> None:
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """Return the document, from the given options and from answers or defaults for the others."""
-    from pyaccount.draft.interview import Back, completed, drafted, out_of_place
+    from pyaccount.draft.interview import Back, completed, drafted, out_of_place, question_of
     from pyaccount.draft.questions import QUESTIONS, answer_to
     from pyaccount.errors import DocumentError
 
@@ -160,7 +160,8 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
         try:
             return drafted(complete)
         except DocumentError as error:
-            retry = _about(error, complete)
+            about = (question_of(problem, complete) for problem in error.problems)
+            retry = {question.name for question in about if question is not None}
             if not interactive or not retry:
                 raise click.UsageError(_as_options(error, complete)) from error
             tell(f"\nThese answers do not fit together:\n{_as_options(error, complete)}\n")
@@ -229,14 +230,6 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
             return read(text)
         except ValueError as error:
             tell(f"Error: {error}")
-
-
-def _about(error: DocumentError, answers: Answers) -> set[str]:
-    """Return the names of the questions whose answers the problems are about."""
-    from pyaccount.draft.interview import question_of
-
-    questions = (question_of(problem, answers) for problem in error.problems)
-    return {question.name for question in questions if question is not None}
 
 
 def _as_options(error: DocumentError, answers: Answers) -> str:

@@ -16,7 +16,6 @@ from pyaccount.certificate.report.evidence import lower_origin_of, origin_of
 from pyaccount.certificate.report.parts import ORIGINS
 from pyaccount.certificate.report.sections import MOST_PHASES, badges, extremes, what_is_run
 from pyaccount.pages.page import (
-    Block,
     Checklist,
     Content,
     Fact,
@@ -56,7 +55,9 @@ def screen_page(data: CertificateModel | AmplificationData, saved: str | None = 
         sections=(
             PageSection("guarantee", "", (FactList(tuple(_answer(data))),)),
             PageSection("assumptions", f"What must be true of {run}", (Checklist(tuple(data.assumptions_in_short)),)),
-            PageSection("next", "", _next(data, saved)),
+            PageSection(
+                "next", "", (*(() if data.holds else (Paragraph((_instead(data),)),)), Paragraph((_keep(saved),)))
+            ),
         ),
         origins=ORIGINS,
     )
@@ -164,13 +165,6 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     before, after = words.failing(data)
     number = already_rounded(words.too_little(solved.path, solved.fails_at, DIGITS), "", "solved")
     return (f"; {before}{words.noise_name(data, solved.path)}", number, after)
-
-
-def _next(data: CertificateModel, saved: str | None) -> tuple[Block, ...]:
-    lines: list[Block] = []
-    if not data.holds:
-        lines.append(Paragraph((_instead(data),)))
-    return (*lines, Paragraph((_keep(saved),)))
 
 
 def _instead(data: CertificateModel) -> str:

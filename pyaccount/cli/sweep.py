@@ -9,12 +9,10 @@ import click
 
 from pyaccount.cli.certify import check_drawing, check_plot
 from pyaccount.cli.common import (
-    FAILS,
-    HOLDS,
     STOPPED,
     WIDE,
-    WRONG,
     check_output,
+    code_of,
     files_of,
     progress,
     source_of,
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.store import Strictness
-    from pyaccount.sweeping import Sweep
 
 #: With more cells than this, the sweep must be confirmed.
 MOST = 10_000
@@ -140,7 +137,7 @@ def sweep(
             results.plot(plot, x=plot_x, y=plot_y)
         except DomainError as error:
             raise click.UsageError(f"--plot {plot}: {error}") from error
-    return _code(results) if delivered else STOPPED
+    return code_of({one.why for one in results.failures}, holds=results.holds) if delivered else STOPPED
 
 
 def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
@@ -151,10 +148,3 @@ def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
         if name is not None and name not in varied and name not in QUANTITIES:
             known = ", ".join((*varied, *QUANTITIES))
             raise click.UsageError(f"--plot-x, --plot-y: {name} is not one of {known}")
-
-
-def _code(found: Sweep) -> int:
-    whys = {one.why for one in found.failures}
-    if whys:
-        return WRONG if "wrong" in whys else STOPPED
-    return HOLDS if found.holds else FAILS

@@ -230,8 +230,9 @@ class DataSet(Written):
                         f"two {key} have this name, and entries are told by names where they count: give it another one"
                     )
                     yield self.problem("contradiction", (key, index, "name"), message)
-        if model.periods is not None:
-            yield from self._periods(model.periods)
+        if (periods := model.periods) is not None and not is_period(periods.since, periods.every):
+            message = f"a {periods.every} is written as {EXAMPLES[periods.every]}: write it so, in quotes"
+            yield self.problem("out-of-range", ("periods", "since"), message, allowed=EXAMPLES[periods.every])
         if (why := undivided(model.privacy)) is not None and (len(model.blocks) > 1 or model.periods is not None):
             path: Path = ("blocks",) if len(model.blocks) > 1 else ("periods",)
             yield self.problem("no-valid-bound", path, why, allowed="one block")
@@ -267,11 +268,6 @@ class DataSet(Written):
             missing = "true_positive_rate" if risk.true_positive_rate is None else "false_positive_rate"
             message = f"a limit on rates has both, and {missing} is not given: give it"
             yield self.problem("missing-key", (*path, missing), message)
-
-    def _periods(self, periods: PeriodsSection) -> Iterator[Problem]:
-        if not is_period(periods.since, periods.every):
-            message = f"a {periods.every} is written as {EXAMPLES[periods.every]}: write it so, in quotes"
-            yield self.problem("out-of-range", ("periods", "since"), message, allowed=EXAMPLES[periods.every])
 
 
 #: A period of each length.

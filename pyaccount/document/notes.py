@@ -51,25 +51,21 @@ def notes(document: Document) -> Iterator[str]:
                 f"this is the expected number of records in all {draws} draws of an iteration together, "
                 f"{batch / draws:.10g} in each",
             )
-        if run.epochs is not None:
-            yield from _on_epochs(document, run)
-        else:
-            yield from _on_iterations(document, run)
+        yield from _on_length(document, run)
 
 
-def _on_epochs(document: Document, run: TrainingNode) -> Iterator[str]:
-    """Yield the note of the sampler on the number of epochs, if it has one."""
+def _on_length(document: Document, run: TrainingNode) -> Iterator[str]:
+    """Yield the note of the sampler on the number of epochs, or one on unusually many of them: the iterations may count
+    micro-batches, to which no noise is added.
+    """
     length, rounds = run.epoch(), number_or_none(run.training.iterations)
-    if length is not None and rounds is not None:
-        message = run.sampler.on_epochs(run, length, int(rounds))
-        if message is not None:
+    if length is None or rounds is None:
+        return
+    if run.epochs is not None:
+        if (message := run.sampler.on_epochs(run, length, int(rounds))) is not None:
             yield _note(document, run.at("training", "epochs"), message)
-
-
-def _on_iterations(document: Document, run: TrainingNode) -> Iterator[str]:
-    """Yield a note on unusually many epochs: the iterations may count micro-batches, to which no noise is added."""
-    length, rounds = run.epoch(), number_or_none(run.training.iterations)
-    if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
+        return
+    if length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
     epochs = epochs_of(int(rounds), length)
     yield _note(

@@ -54,21 +54,17 @@ class StratumProbabilities(FieldReader):
         if len(value) not in ranges.STRATA:
             raise refuse("out-of-range", f"must be {self.allowed}, not {len(value)}", self.allowed)
         for name in value:
-            self._check(name)
+            # A name that cannot be one is an error of the whole mapping.
+            try:
+                Text(ranges.NAME_LENGTH).read(name)
+            except PydanticCustomError as error:
+                message = f"the name of a stratum must be {Text(ranges.NAME_LENGTH).allowed}"
+                raise refuse("out-of-range", message, self.allowed) from error
         strata = tuple(map(Stratum, value, read_each("strata", Number(ranges.PROBABILITY), value.items())))
         if not all(isinstance(stratum.probability, float) for stratum in strata):
             # What was reported is neither more nor less than a number.
             return strata
         return tuple(sorted(strata, key=lambda stratum: (-stratum.probability, stratum.name)))
-
-    def _check(self, name: object) -> None:
-        """Raise the error of the whole mapping if one of its names cannot be one."""
-        reader = Text(ranges.NAME_LENGTH)
-        try:
-            reader.read(name)
-        except PydanticCustomError as error:
-            message = f"the name of a stratum must be {reader.allowed}"
-            raise refuse("out-of-range", message, self.allowed) from error
 
     def _json_schema(self) -> JsonSchema:
         number = {"anyOf": [{"type": "number", **ranges.PROBABILITY.json_schema()}, NUMBER_TEXT]}

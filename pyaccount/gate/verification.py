@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pyaccount.certificate.consistency import Inconsistency
 from pyaccount.errors import quoted
@@ -87,10 +87,5 @@ class Verification(ReadableData):
 
 
 def _difference(one: Difference) -> Fact:
-    verdict = "agrees" if one.agrees else "DIFFERS"
-    values = f"{verdict}: {_value(one.certificate)}, recomputed {_value(one.recomputed)}"
-    return Fact(one.path, (values,), (one.reason,))
-
-
-def _value(value: Any) -> str:
-    return "nothing" if value is None else quoted(value)
+    stated, fresh = ("nothing" if value is None else quoted(value) for value in (one.certificate, one.recomputed))
+    return Fact(one.path, (f"{'agrees' if one.agrees else 'DIFFERS'}: {stated}, recomputed {fresh}",), (one.reason,))

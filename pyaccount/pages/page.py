@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pyaccount.errors import printable
 from pyaccount.pages.plot import Bars, Plot
@@ -163,23 +163,17 @@ class Page:
     #: What the page was made from.
     made_from: str = ""
 
+    def parts(self) -> list[Fact | Block]:
+        """Return everything with numbers, in the order of reading."""
+        return [*self.headline, *(block for section in self.sections for block in section.blocks)]
+
     def numbers(self) -> Iterator[Quantity]:
         """Yield every number of the page, in the order of reading."""
-        for fact in self.headline:
-            yield from quantities_of(fact)
-        for section in self.sections:
-            for block in section.blocks:
-                yield from quantities_of(block)
+        return (number for part in self.parts() for number in quantities_of(part))
 
     def used_origins(self) -> tuple[str, ...]:
         """Return the origins that the page refers to, in the order of reading."""
-        found: dict[str, None] = {}
-        for fact in self.headline:
-            found.update(dict.fromkeys(origins_of(fact)))
-        for section in self.sections:
-            for block in section.blocks:
-                found.update(dict.fromkeys(origins_of(block)))
-        return tuple(found)
+        return tuple(dict.fromkeys(origin for part in self.parts() for origin in origins_of(part)))
 
     def with_section(self, section: PageSection, *, before: str) -> Page:
         """Return the page with one more section, before the section named `before`."""
@@ -271,9 +265,7 @@ Part = TypeVar("Part")
 
 def legible(part: Part) -> Part:
     """Return a page, or a part of one, with every text printable; code keeps its line breaks."""
-    shown: Any = _legible(part)
-    result: Part = shown
-    return result
+    return cast(Part, _legible(part))
 
 
 def _legible(part: Any) -> Any:

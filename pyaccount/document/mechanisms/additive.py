@@ -211,8 +211,9 @@ class MixtureOfGaussians(MechanismKind):
 
     def problems(self, node: Placed) -> Iterator[Problem]:
         """Report lists of different lengths, probabilities that do not add up to 1, and no contribution at all."""
-        path = node.at("mechanism", "probabilities")
-        if not self._read():
+        path, lists = node.at("mechanism", "probabilities"), (self.sensitivities, self.probabilities)
+        if not all(isinstance(one, tuple) and None not in map(number_or_none, one) for one in lists):
+            # An entry that is no number has a problem of its own.
             return
         if len(self.probabilities) != len(self.sensitivities):
             message = (
@@ -231,10 +232,3 @@ class MixtureOfGaussians(MechanismKind):
         if not any(self.sensitivities):
             message = "every sensitivity is 0, so that nothing of a record is released: leave this phase out"
             yield problem("contradiction", node.at("mechanism", "sensitivities"), message)
-
-    def _read(self) -> bool:
-        """Whether every entry is a number; other entries have problems of their own."""
-        lists = (self.sensitivities, self.probabilities)
-        return all(
-            isinstance(values, tuple) and all(number_or_none(value) is not None for value in values) for values in lists
-        )
