@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
+from pyaccount.cli.common import HOLDS, check_output, tell
 from pyaccount.cli.completion import certificate_argument
 from pyaccount.cli.options import options, stdout_or_file_option
 
@@ -44,20 +44,14 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
     The passphrase of an encrypted key is read from PYACCOUNT_KEY_PASSPHRASE, or asked for on a terminal.
     """
     from pyaccount.attestation.signing import attest as sign
-    from pyaccount.cli.outputs import saved
+    from pyaccount.cli.outputs import save
 
-    output = None if output == STDOUT else output
     check_output(output, [certificate, key, *subjects])
     signed = sign(certificate, subjects, key, public_key=public_key, secret=_secret)
-    if output is None:
-        with printing():
-            click.echo(signed.to_json(), nl=False)
-        return HOLDS
-    if not saved("attestation", output, signed.save, signed.to_json):
-        return STOPPED
-    names = ", ".join(one.name for one in signed.subjects)
-    tell(f"{output}: signed by the key {signed.key_id}, about {names}")
-    return HOLDS
+    code = save("attestation", output, signed.to_json())
+    if output is not None and code == HOLDS:
+        tell(f"{output}: signed by the key {signed.key_id}, about {', '.join(one.name for one in signed.subjects)}")
+    return code
 
 
 def _secret(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,8 +12,6 @@ from pyaccount.cli.attest import attested_options
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
-    STDOUT,
-    STOPPED,
     WRONG,
     check_output,
     files_of,
@@ -25,7 +23,7 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE, Seed, certificate_argument, folders_option, limit_words
 from pyaccount.cli.options import file_option, format_option, options, stdout_or_file_option, threads_option
-from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result, saved
+from pyaccount.cli.outputs import RequestedOutput, hand_over, hand_over_result, save
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
@@ -63,11 +61,9 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     from pyaccount.certificate.reading import read_certificate
     from pyaccount.certificate.report import page_of
     from pyaccount.certificate.saving import certificate_text, contradictions
-    from pyaccount.files import write_atomically
     from pyaccount.pages.readable import printed
     from pyaccount.training.reporting import with_run
 
-    output = None if output == STDOUT else output
     check_output(output, [certificate, *([] if record is None else [record])])
     form = RequestedOutput.checked(output, form, FORMS, otherwise="html").written
     if record is not None and form == "json":
@@ -91,11 +87,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
             print_page(page)
             return HOLDS
         text = printed(page, form)
-    if output is None:
-        click.echo(text, nl=False)
-        return HOLDS
-    written = saved("report", output, lambda file: write_atomically(Path(file), text), lambda: text)
-    return HOLDS if written else STOPPED
+    return save("report", output, text)
 
 
 @click.command(short_help="Compare certificates with limits: a gate for deployment.")
@@ -253,9 +245,6 @@ def check(
 def verify(
     certificate: str | None,
     attestation: str | None,
-    trusted_keys: str | None,
-    subjects: tuple[str, ...],
-    any_subject: bool,
     form: str,
     threads: int,
     time_limit: str | None,
@@ -266,6 +255,7 @@ def verify(
     expected_head: str | None,
     independent: bool,
     quiet: bool,
+    **signed: Any,
 ) -> int:
     """Recompute CERT from the document inside it, and report every field that does not agree.
 
@@ -294,7 +284,7 @@ def verify(
         raise click.UsageError("--record is compared with a certificate that is not in an attestation: give CERT.")
     if expected_head is not None and record is None:
         raise click.UsageError("--expected-head needs a record: give --record FILE.")
-    if certificate is not None and (trusted_keys is not None or subjects or any_subject):
+    if certificate is not None and any(value not in (None, (), False) for value in signed.values()):
         message = "--trusted-keys, --subject and --any-subject are only for --attestation: CERT is not signed."
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
@@ -313,13 +303,7 @@ def verify(
             verification = recompute(certificate, how)
         else:
             assert attestation is not None
-            verification = verify_attestation(
-                attestation,
-                how,
-                trusted_keys=trusted_keys,
-                subjects=subjects,
-                any_subject=any_subject,
-            )
+            verification = verify_attestation(attestation, how, **signed)
     agrees = verification.agrees and (verdict is None or verdict.agrees)
 
     def json_of() -> str:
@@ -333,10 +317,8 @@ def verify(
         return [verification.page(only_wrong=quiet), *([verdict.page()] if verdict is not None and shown else [])]
 
     unprinted = quiet and agrees and not (verdict is not None and verdict.uncertified)
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=unprinted)
-    if not hand_over("verdict", lambda _: json_of(), pages, asked, piped=None):
-        return STOPPED
-    return HOLDS if agrees else FAILS
+    code = hand_over("verdict", lambda _: json_of(), pages, RequestedOutput.printed(form, quiet=unprinted), piped=None)
+    return code or (HOLDS if agrees else FAILS)
 
 
 def _independent(certificate: str, seconds: float | None, form: str, *, quiet: bool) -> int:

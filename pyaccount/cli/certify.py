@@ -13,7 +13,6 @@ from pyaccount.cli.common import (
     FAILS,
     HOLDS,
     STDOUT,
-    STOPPED,
     WIDE,
     WRONG,
     argument_name,
@@ -28,17 +27,15 @@ from pyaccount.cli.common import (
     tell_notes,
     telling_warnings,
 )
-from pyaccount.cli.completion import document_argument, documents_argument, folders_option, overrides_option
+from pyaccount.cli.completion import document_argument, documents_argument
 from pyaccount.cli.options import (
-    cluster_option,
     executor_at,
     format_option,
     full_option,
     options,
     output_format_option,
     output_option,
-    store_errors_option,
-    store_option,
+    running_options,
     threads_option,
 )
 from pyaccount.cli.outputs import RequestedOutput, hand_over
@@ -56,7 +53,6 @@ if TYPE_CHECKING:
     from pyaccount.pages.page import Page
     from pyaccount.records.certificate import CertificateModel
     from pyaccount.running import Plan
-    from pyaccount.store import Strictness
 
 #: How much of a certificate is printed: a few lines for programs, what fits a screen, or everything.
 Printed = Literal["brief", "screen", "full"]
@@ -64,17 +60,13 @@ Printed = Literal["brief", "screen", "full"]
 
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
 @document_argument
-@overrides_option
-@folders_option
 @output_option("certificate")
 @output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), help="The seed of sampled methods; replaces accounting.seed."
 )
-@store_option
-@store_errors_option
-@cluster_option
+@running_options
 @options("""
     --brief | Print only the statement, the solved value, σ, ε and δ, one per line, for programs. FILE still gets the whole
         certificate.
@@ -90,15 +82,12 @@ def certify(
     folders: tuple[str, ...],
     output: str | None,
     form: str | None,
-    threads: int,
     seed: int | None,
-    store: str | None,
-    store_errors: Strictness,
-    cluster: str | None,
     brief: bool,
     full: bool,
     quiet: bool,
     plot: str | None,
+    **how: Any,
 ) -> int:
     """Certify DOC: compute its blank, check its claim, or compute the effect of one draw (kind: amplification). DOC is a
     file, or - for standard input.
@@ -123,7 +112,7 @@ def certify(
         overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
     loaded = load_any(source_of(document), overrides=overrides, folders=folders)
     if not isinstance(loaded, Document):
-        if cluster is not None:
+        if how["cluster"] is not None:
             raise click.UsageError(
                 "--cluster: an amplification is computed at once on this machine; leave the option out"
             )
@@ -134,7 +123,6 @@ def certify(
             "report CERT -o page.html`; to compare it with others use `pyaccount compare --plot`; for a sweep "
             "use `pyaccount sweep --plot`"
         )
-    how: dict[str, Any] = {"threads": threads, "store": store, "store_errors": store_errors, "cluster": cluster}
     return certified(loaded, output, form, answer, quiet=quiet, since=since, **how)
 
 
@@ -165,9 +153,7 @@ def certified(
     limit: dict[str, Any] = {"time_limit": time_limit, "limited_by": "--time-limit", "since": since}
     with progress(quiet=quiet) as report, telling_warnings(), executor_at(cluster) as executor:
         certificate = plan.run(report=report, executor=executor, **limit, **how)
-    if not _hand_over_certificate(certificate.data, asked, answer):
-        return STOPPED
-    return HOLDS if certificate.holds else FAILS
+    return _hand_over_certificate(certificate.data, asked, answer) or (HOLDS if certificate.holds else FAILS)
 
 
 def requested(output: str | None, form: str | None, answer: Printed, *, quiet: bool) -> RequestedOutput:
@@ -217,19 +203,19 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
     check_drawing(plot)
     certificate = amplify(document)
-    delivered = _hand_over_certificate(certificate, asked, answer)
+    code = _hand_over_certificate(certificate, asked, answer)
     if plot is not None:
         from pyaccount.certificate.report.amplified import aligned_profile
         from pyaccount.pages.figure import figure, save
 
         save(figure(aligned_profile(certificate)), Path(plot))
-    return HOLDS if delivered else STOPPED
+    return code
 
 
 def _hand_over_certificate(
     data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, answer: Printed
-) -> bool:
-    """Write a certificate where it was asked for, and print the answer. Return whether all succeeded.
+) -> int:
+    """Write a certificate where it was asked for, and print the answer. Return the exit code, `HOLDS` if all succeeded.
 
     `--format text` asks for the whole certificate, as `--full` does.
     """
@@ -252,16 +238,12 @@ def _hand_over_certificate(
 
 @click.command(short_help="Show which theorem applies to each part of a document, and the cost.")
 @document_argument
-@overrides_option
-@folders_option
 @options("""
     --estimate | Draw a few samples to estimate δ, the value of the blank, and how many samples the tests will take.
 """)
 @threads_option(" for --estimate")
 @format_option("the plan")
-def plan(
-    document: str, overrides: tuple[str, ...], folders: tuple[str, ...], estimate: bool, threads: int, form: str
-) -> int:
+def plan(document: str, estimate: bool, threads: int, form: str, **given: tuple[str, ...]) -> int:
     """Show how DOC would be analysed: the theorems, the engine and the cost.
 
     Matrices and sensitivities are computed. ε, δ and σ are not computed; they are estimated if you give --estimate. DOC is a
@@ -278,7 +260,7 @@ def plan(
     from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
     from pyaccount.running import compile_document
 
-    loaded = load_any(source_of(document), overrides=overrides, folders=folders)
+    loaded = load_any(source_of(document), **given)
     compiled = compile_document(loaded) if isinstance(loaded, Document) else compile_amplification(loaded)
     estimates = None
     if estimate and not isinstance(compiled, AmplificationPlan):
@@ -303,16 +285,14 @@ def plan(
             return [amplification_plan_page(compiled)]
         return [plan_page(compiled, estimates)]
 
-    delivered = hand_over("plan", as_json, pages, RequestedOutput(None, None if form == "text" else form))
+    code = hand_over("plan", as_json, pages, RequestedOutput.printed(form))
     if isinstance(loaded, Document):
         tell_notes(loaded)
-    return HOLDS if delivered else STOPPED
+    return code
 
 
 @click.command(short_help="Certify several documents and show the results side by side.")
 @documents_argument
-@overrides_option
-@folders_option
 @output_option("comparison")
 @output_format_option(FORMS)
 @threads_option()
@@ -390,8 +370,8 @@ def compare(
     def text_of(form: str) -> str:
         return comparison_text(comparison, form)
 
-    if not hand_over("comparison", text_of, lambda: [comparison.page()], asked, piped=WIDE):
-        return STOPPED
+    if code := hand_over("comparison", text_of, lambda: [comparison.page()], asked, piped=WIDE):
+        return code
     if plot is not None:
         from pyaccount.pages.figure import save
 

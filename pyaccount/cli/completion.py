@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     Items = list[CompletionItem[str]]
+    #: A decorator that adds something to a command.
+    Option = Callable[[Any], Any]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -112,6 +114,17 @@ def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
         yield text, allowed, "the kind" if text.endswith(".kind") else lines[text]
 
 
+def together(*parts: Option) -> Option:
+    """Return the decorator that adds several arguments and options, in this order."""
+
+    def add(command: Any) -> Any:
+        for part in reversed(parts):
+            command = part(command)
+        return command
+
+    return add
+
+
 folders_option = click.option(
     "--folder",
     "folders",
@@ -128,8 +141,11 @@ overrides_option = click.option(
     type=OverrideType(),
     help="Replace one value of the document, e.g. privacy.epsilon=4; repeat for several.",
 )
-document_argument = click.argument("document", metavar="DOC", type=FILE)
-documents_argument = click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FILE)
+#: The argument DOC, or DOC..., of commands that load documents, with the options of how they are loaded.
+document_argument = together(click.argument("document", metavar="DOC", type=FILE), overrides_option, folders_option)
+documents_argument = together(
+    click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FILE), overrides_option, folders_option
+)
 certificate_argument = click.argument("certificate", metavar="CERT", type=FILE)
 
 

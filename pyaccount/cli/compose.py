@@ -18,13 +18,11 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.options import (
-    cluster_option,
     full_option,
     options,
     output_format_option,
     output_option,
-    store_errors_option,
-    store_option,
+    running_options,
     threads_option,
 )
 from pyaccount.cli.streams import in_options
@@ -67,9 +65,7 @@ if TYPE_CHECKING:
 @output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
 @click.option("--time-limit", metavar="TIME", help="Maximum time of the computation, e.g. `10 min` [none].")
-@store_option
-@store_errors_option
-@cluster_option
+@running_options
 @options("""
     --brief | Print only the statement, ε and δ, one per line, for programs. FILE still gets the whole certificate.
 """)
@@ -80,13 +76,6 @@ if TYPE_CHECKING:
 def compose(
     certificates: tuple[str, ...],
     parts: tuple[str, ...],
-    name: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    adjacency: str | None,
-    folders: tuple[str, ...],
-    repeat: bool,
-    points: str,
     document_only: bool,
     output: str | None,
     form: str | None,
@@ -98,6 +87,7 @@ def compose(
     brief: bool,
     full: bool,
     quiet: bool,
+    **stated: Any,
 ) -> int:
     """Compute the joint guarantee of the runs that each CERT certifies, all on the same data, as a certificate. A CERT is a
     certificate in JSON, a document whose only blank may be ε or δ, or - for standard input (once).
@@ -131,17 +121,7 @@ def compose(
     for part, file in named:
         grouped.setdefault(part, []).append(source_of(file, largest=LARGEST_FILE))
     try:
-        made = joint(
-            [source_of(file, largest=LARGEST_FILE) for file in certificates],
-            folders=folders,
-            parts=grouped,
-            name=name,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=adjacency,
-            repeat=repeat,
-            points=points,  # type: ignore[arg-type]
-        )
+        made = joint([source_of(file, largest=LARGEST_FILE) for file in certificates], parts=grouped, **stated)
     except DocumentError as error:
         # Functions name their arguments in messages; users of the command know its options.
         options = click.get_current_context().command.params

@@ -10,7 +10,6 @@ import click
 from pyaccount.cli.common import (
     HOLDS,
     STDOUT,
-    STOPPED,
     check_writable,
     files_of,
     print_result,
@@ -20,7 +19,7 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE, folders_option, overrides_option
 from pyaccount.cli.options import format_option, options, seed_option
-from pyaccount.cli.outputs import saved
+from pyaccount.cli.outputs import save
 from pyaccount.document.naming import named_files
 from pyaccount.reading import numerals
 
@@ -147,11 +146,12 @@ def prepare(
         raise TableError(
             replace(problem, message=problem.message.replace(NAMES_THEM, options)) for problem in error.problems
         ) from error
-    safe = output is None or saved("document", output, prepared.save_document, prepared.to_yaml)
-    safe = (records is None or saved("table", records, prepared.save_records, prepared.to_csv)) and safe
+    code = HOLDS if output is None else save("document", output, prepared.to_yaml())
+    if records is not None:
+        code = max(code, save("table", records, prepared.to_csv(), errors="surrogatepass"))
     with printing():
         print_result(prepared.report, form)
-    return HOLDS if safe else STOPPED
+    return code
 
 
 def _check_folder(document: Document, output: str | None) -> None:

@@ -11,7 +11,6 @@ import click
 from pyaccount.cli.common import (
     HOLDS,
     STDOUT,
-    STOPPED,
     WRONG,
     argument_name,
     check_apart,
@@ -27,8 +26,6 @@ from pyaccount.cli.completion import (
     Offered,
     document_argument,
     documents_argument,
-    folders_option,
-    overrides_option,
 )
 from pyaccount.cli.options import format_option, output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
@@ -43,13 +40,13 @@ if TYPE_CHECKING:
     from pyaccount.errors import DocumentError
     from pyaccount.messages import ValidatedRecord
 
+    Loaded = Document | Amplification | Policy | DataSet | SweepGrid
+
 
 @click.command(short_help="Report every error in documents and policies, with line and column.")
 @documents_argument
-@overrides_option
-@folders_option
 @format_option("what is printed")
-def validate(documents: tuple[str, ...], overrides: tuple[str, ...], folders: tuple[str, ...], form: str) -> int:
+def validate(documents: tuple[str, ...], form: str, **given: tuple[str, ...]) -> int:
     """Report every error of each DOC, with file, line and column. Policies, data sets and sweeps are checked too. Nothing
     is computed. A DOC is a file, or - for standard input (once).
 
@@ -66,7 +63,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], folders: tu
     for document in documents:
         loaded, wrong = None, None
         try:
-            loaded = _checked(document, overrides, folders)
+            loaded = _checked(document, given)
         except DocumentError as error:
             wrong, status = error, WRONG
         if form == "json":
@@ -86,9 +83,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], folders: tu
     return status
 
 
-def _checked(
-    document: str, overrides: tuple[str, ...], folders: tuple[str, ...]
-) -> Document | Amplification | Policy | DataSet | SweepGrid:
+def _checked(document: str, given: dict[str, tuple[str, ...]]) -> Loaded:
     """Return a document that can be planned, or a sweep of which some cells can. Raises `DocumentError`."""
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
@@ -99,11 +94,11 @@ def _checked(
 
     source = source_of(document)
     if is_sweep(source):
-        grid = load_grid(source, overrides=overrides, folders=folders)
+        grid = load_grid(source, **given)
         for cell in islice(grid.probes(), PROBES):
             compile_document(cell.document())
         return grid
-    loaded = load_written(source, overrides=overrides, folders=folders)
+    loaded = load_written(source, **given)
     if isinstance(loaded, Document):
         compile_document(loaded)
     elif isinstance(loaded, Amplification):
@@ -111,7 +106,7 @@ def _checked(
     return loaded
 
 
-def _notes(loaded: Document | Amplification | Policy | DataSet | SweepGrid | None) -> list[str]:
+def _notes(loaded: Loaded | None) -> list[str]:
     from pyaccount.document.document import Document
     from pyaccount.document.notes import notes
 
@@ -128,9 +123,7 @@ _KINDS: dict[str, Literal["mechanism", "amplification", "policy", "sweep", "data
 }
 
 
-def _record(
-    file: str, loaded: Document | Amplification | Policy | DataSet | SweepGrid | None, error: DocumentError | None
-) -> ValidatedRecord:
+def _record(file: str, loaded: Loaded | None, error: DocumentError | None) -> ValidatedRecord:
     """Return the result of validating a document, as data."""
     from pyaccount.document.sweeps import SweepGrid
     from pyaccount.messages import ValidatedRecord, errors_of
@@ -178,19 +171,10 @@ MATRICES = ["text", "json"]
 
 @click.command(short_help="Print the matrix to train with: its coefficients, its error, how to make the noise.")
 @document_argument
-@overrides_option
-@folders_option
 @output_option("matrix")
 @click.option("--format", "form", type=click.Choice(MATRICES), help="Format of what is printed [text].")
 @threads_option()
-def matrix(
-    document: str,
-    overrides: tuple[str, ...],
-    folders: tuple[str, ...],
-    output: str | None,
-    form: str | None,
-    threads: int,
-) -> int:
+def matrix(document: str, output: str | None, form: str | None, threads: int, **given: tuple[str, ...]) -> int:
     """Describe the strategy matrix C of DOC: its coefficients, buffers or rows, exactly as they are analysed; the error of
     its prefix sums at σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
 
@@ -206,7 +190,7 @@ def matrix(
     from pyaccount.running import compile_document
 
     check_output(output, files_of(document), form, only="json")
-    loaded = load(source_of(document), overrides=overrides, folders=folders)
+    loaded = load(source_of(document), **given)
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), named_files(loaded))
     asked = RequestedOutput.checked(output, form, MATRICES)
@@ -215,5 +199,4 @@ def matrix(
     with progress(quiet=False) as report:
         description = plan.matrix(threads=threads, report=report)
 
-    safe = hand_over("matrix", lambda _: description.to_json(), lambda: [description.page()], asked)
-    return HOLDS if safe else STOPPED
+    return hand_over("matrix", lambda _: description.to_json(), lambda: [description.page()], asked)

@@ -10,7 +10,6 @@ import click
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
-    STOPPED,
     WIDE,
     check_output,
     files_of,
@@ -144,21 +143,11 @@ def retire_block(place: str, name: str, data_set: str | None) -> int:
 @options("""
     --block NAME* as blocks | A block whose data it uses; repeat for several [the only one].
     --filter NAME | The filter that it enters if it is adaptive [the first that admits it].
-    --id ID as identity | An identifier of your own, such as that of a job. Makes the call idempotent: a second call returns the
+    --id ID | An identifier of your own, such as that of a job. Makes the call idempotent: a second call returns the
         existing entry.
 """)
 @format_option("the entry")
-def reserve(
-    place: str,
-    document: str,
-    who: str,
-    purpose: str,
-    data_set: str | None,
-    blocks: tuple[str, ...],
-    filter: str | None,
-    identity: str | None,
-    form: str,
-) -> int:
+def reserve(place: str, document: str, form: str, **entered: Any) -> int:
     """Reserve the budget of DOC: a document without blanks, or a certificate. Prints the identifier of the entry.
 
     \b
@@ -170,10 +159,7 @@ def reserve(
     fit.
     """
     files_of(document)
-    entry = _opened(place).reserve(
-        source_of(document), who=who, purpose=purpose, data_set=data_set, blocks=blocks, filter=filter, id=identity
-    )
-    return _show_entry(entry, form)
+    return _show_entry(_opened(place).reserve(source_of(document), **entered), form)
 
 
 @ledger.command(short_help="Begin a reserved entry, before its first release.")
@@ -266,7 +252,7 @@ def status(place: str, data_set: str | None, form: str | None, output: str | Non
             return found.to_openmetrics()
         return found.to_json() if form == "json" else printed(found.page(), form)
 
-    return HOLDS if hand_over("status", text_of, lambda: [found.page()], asked, piped=WIDE) else STOPPED
+    return hand_over("status", text_of, lambda: [found.page()], asked, piped=WIDE)
 
 
 @ledger.command(short_help="List all events.")
@@ -327,7 +313,5 @@ def _show_entry(entry: LedgerEntry, form: str) -> int:
     from pyaccount.ledger.history import EntryRecord
 
     record = EntryRecord.of(entry)
-    asked = RequestedOutput(None, None if form == "text" else form)
-
-    safe = hand_over("entry", lambda _: record.to_json(), lambda: [f"{record.text()}\n"], asked)
-    return HOLDS if safe else STOPPED
+    asked = RequestedOutput.printed(form)
+    return hand_over("entry", lambda _: record.to_json(), lambda: [f"{record.text()}\n"], asked)

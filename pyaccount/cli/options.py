@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyaccount.cli.completion import FILE, FOLDER
+from pyaccount.cli.common import STDOUT
+from pyaccount.cli.completion import FILE, FOLDER, together
 from pyaccount.errors import ClusterError, MissingExtraError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from pyaccount.cli.completion import Option
+
 #: The environment variable that names a store.
 VARIABLE = "PYACCOUNT_STORE"
 
-Option = Callable[[Any], Any]
 #: The placeholders of files in the tables of options.
 _FILES = ("FILE", "LEDGER", "DOC", "KEY", "FOLDER")
 
@@ -81,7 +83,7 @@ def output_option(what: str) -> Option:
 def stdout_or_file_option(what: str) -> Option:
     """Return the option that writes to a file what is otherwise written to stdout; `what` names the result."""
     text = f"Write the {what} to FILE instead of stdout (- means stdout). A failure never leaves a partial file."
-    return file_option("-o", "--output", help=text)
+    return file_option("-o", "--output", help=text, callback=lambda _, __, file: None if file == STDOUT else file)
 
 
 def seed_option(of: str) -> Option:
@@ -96,28 +98,30 @@ def output_format_option(forms: Sequence[str]) -> Option:
     return click.option("--format", "form", type=click.Choice(forms), help=text)
 
 
-store_option = file_option(
-    "--store",
-    envvar=VARIABLE,
-    help=f"Store the certificate in FILE; a run that is stored there is not computed again [environment variable {VARIABLE}].",
-)
-
-store_errors_option = click.option(
-    "--store-errors",
-    type=click.Choice(["stop", "continue"]),
-    default="stop",
-    help="What to do if the store fails: stop, or continue without it [stop].",
+#: The options of commands that certify: where the result is stored, and which machines draw samples.
+running_options = together(
+    file_option(
+        "--store",
+        envvar=VARIABLE,
+        help="Store the certificate in FILE; a run that is stored there is not computed again [environment variable "
+        f"{VARIABLE}].",
+    ),
+    click.option(
+        "--store-errors",
+        type=click.Choice(["stop", "continue"]),
+        default="stop",
+        help="What to do if the store fails: stop, or continue without it [stop].",
+    ),
+    click.option(
+        "--cluster",
+        metavar="WHERE",
+        help="Draw samples on the workers of a Dask cluster: the address of its scheduler, or a scheduler file. It does not "
+        "change the result.",
+    ),
 )
 
 full_option = click.option(
     "--full", is_flag=True, help="Print the whole certificate instead of what fits a screen, as --format text does."
-)
-
-cluster_option = click.option(
-    "--cluster",
-    metavar="WHERE",
-    help="Draw samples on the workers of a Dask cluster: the address of its scheduler, or a scheduler file. It does not "
-    "change the result.",
 )
 
 #: The seconds after which a scheduler that does not answer is given up.

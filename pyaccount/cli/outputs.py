@@ -38,6 +38,11 @@ class RequestedOutput(NamedTuple):
     quiet: bool = False
 
     @classmethod
+    def printed(cls, form: str, *, quiet: bool = False) -> RequestedOutput:
+        """Return the output of a command that prints its result as `json` or as text."""
+        return cls(None, None if form == "text" else form, quiet=quiet)
+
+    @classmethod
     def checked(
         cls,
         output: str | None,
@@ -69,8 +74,8 @@ def hand_over(
     asked: RequestedOutput,
     *,
     piped: int | None = PIPED,
-) -> bool:
-    """Write a result where it was asked for, and print it. Return whether both succeeded.
+) -> int:
+    """Write a result where it was asked for, and print it. Return the exit code, `HOLDS` if both succeeded.
 
     `text_of` returns the result in a form, among them json. `pages_of` returns the pages, or texts, that are printed as text, in
     files and pipes with the width `piped`.
@@ -99,7 +104,7 @@ def hand_over(
         trouble.append(f"standard output cannot be written to: {_reason(error)}")
         streams.give_up()
     if not trouble:
-        return True
+        return HOLDS
     if safe:
         place = f"is in {output}"
     elif (as_json or form == "json") and streams.heard():
@@ -107,26 +112,29 @@ def hand_over(
     else:
         place = _kept(str(text_of("json")), output, what, ".json")
     tell("\n".join((*trouble, f"the {what} {place}")))
-    return False
+    return STOPPED
 
 
 def hand_over_result(
     what: str, result: PrintableResult, form: str, *, piped: int | None = PIPED, quiet: bool = False
 ) -> int:
     """Print a result as `json` or as text, or save it elsewhere if that fails. Return the exit code."""
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet)
-    safe = hand_over(what, lambda _: result.to_json(), lambda: [result.page()], asked, piped=piped)
-    return HOLDS if safe else STOPPED
+    asked = RequestedOutput.printed(form, quiet=quiet)
+    return hand_over(what, lambda _: result.to_json(), lambda: [result.page()], asked, piped=piped)
 
 
-def saved(what: str, output: str, save: Callable[[str], None], text_of: Callable[[], str]) -> bool:
-    """Save a result in a file, or else its text in another place that is told. Return whether it is in the file."""
+def save(what: str, output: str | None, text: str, *, errors: str = "strict") -> int:
+    """Print a text, or save it in a file, or else in another place that is told. Return the exit code."""
+    if output is None:
+        with printing():
+            click.echo(text, nl=False)
+        return HOLDS
     try:
-        save(output)
+        write_atomically(Path(output), text.encode(errors=errors))
     except OSError as error:
-        put_elsewhere(what, text_of(), output, error)
-        return False
-    return True
+        put_elsewhere(what, text, output, error)
+        return STOPPED
+    return HOLDS
 
 
 def put_elsewhere(what: str, text: str, output: str, error: OSError) -> None:

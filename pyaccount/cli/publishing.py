@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_apart, check_output, printing, tell
+from pyaccount.cli.common import HOLDS, check_apart, check_output, printing, tell
 from pyaccount.cli.completion import FILE, certificate_argument
 from pyaccount.cli.options import format_option, options, stdout_or_file_option
 
@@ -74,25 +74,16 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
 )
 @options("""
     --subject FILE* as subjects | Bills: a file of the model, whose digest is written; repeat for several files.
-    --model-name NAME | Bills: the name of the model [the name of the document].
-    --model-version VERSION | Bills: the version of the model.
+    --model-name NAME as name | Bills: the name of the model [the name of the document].
+    --model-version VERSION as version | Bills: the version of the model.
     --supplier NAME | Bills: the organisation that supplies the model.
     --download-location URL | Bills: where the model can be downloaded.
-    --license EXPRESSION as licence | Bills: the licence of the model, e.g. Apache-2.0.
+    --license EXPRESSION | Bills: the licence of the model, e.g. Apache-2.0.
     --release-time TIME | Bills: the day or time of the release, e.g. 2027-01-31.
 """)
 @stdout_or_file_option("result")
 def export(
-    certificate: str,
-    target: str,
-    subjects: tuple[str, ...],
-    model_name: str | None,
-    model_version: str | None,
-    supplier: str | None,
-    download_location: str | None,
-    licence: str | None,
-    release_time: str | None,
-    output: str | None,
+    certificate: str, target: str, subjects: tuple[str, ...], output: str | None, **described: str | None
 ) -> int:
     """Write what CERT certifies in the format of another tool: a bill of materials of the model, or a draft for the registry of
     deployments.
@@ -106,14 +97,12 @@ def export(
     What no certificate knows is left out unless it is given; stderr says what is missing. The time in a bill is that of
     SOURCE_DATE_EPOCH, or now. A certificate whose claim does not hold is not exported.
     """
-    from pyaccount.cli.outputs import saved
-    from pyaccount.files import write_atomically
+    from pyaccount.cli.outputs import save
     from pyaccount.integrations.facts import DescribedModel
 
-    output = None if output == STDOUT else output
     check_output(output, [certificate, *subjects], writes_yaml=target == _REGISTRY)
     note: str | None = None
-    model = DescribedModel(model_name, model_version, supplier, download_location, licence, release_time)
+    model = DescribedModel(**described)
     if target == _REGISTRY:
         from pyaccount.integrations.registry import TO_FILL_IN, registry
 
@@ -136,13 +125,9 @@ def export(
         from pyaccount.integrations.cyclonedx import cyclonedx
 
         text = cyclonedx(certificate, subjects=subjects, model=model)
-    if output is None:
-        with printing():
-            click.echo(text, nl=False)
-    elif not saved("result", output, lambda file: write_atomically(Path(file), text), lambda: text):
-        return STOPPED
-    if note is not None:
+    code = save("result", output, text)
+    if note is not None and code == HOLDS:
         from pyaccount.errors import printable
 
         tell(f"{printable(output or 'stdout')}: {note}")
-    return HOLDS
+    return code

@@ -9,7 +9,6 @@ import click
 
 from pyaccount.cli.certify import check_drawing, check_plot
 from pyaccount.cli.common import (
-    STOPPED,
     WIDE,
     check_output,
     code_of,
@@ -19,15 +18,13 @@ from pyaccount.cli.common import (
     tell,
     telling_warnings,
 )
-from pyaccount.cli.completion import documents_argument, folders_option, overrides_option
+from pyaccount.cli.completion import documents_argument
 from pyaccount.cli.options import (
-    cluster_option,
     executor_at,
     options,
     output_format_option,
     output_option,
-    store_errors_option,
-    store_option,
+    running_options,
     threads_option,
 )
 from pyaccount.cli.outputs import RequestedOutput, hand_over
@@ -44,8 +41,6 @@ MOST = 10_000
 
 @click.command(short_help="Certify every cell of a document with `vary:`, or several documents.")
 @documents_argument
-@overrides_option
-@folders_option
 @output_option("table")
 @output_format_option([form for form in TABLES if form != "parquet"])
 @options("""
@@ -56,15 +51,11 @@ MOST = 10_000
     --plot-y AXIS | The y axis of the picture [value; epsilon if the documents are claims].
 """)
 @threads_option(more=" It does not change the result.")
-@store_option
-@store_errors_option
-@cluster_option
+@running_options
 @click.option("--yes", is_flag=True, help=f"Run the sweep even if it has more than {MOST:_} cells.")
 @click.option("--quiet", is_flag=True, help="Do not show progress. The table is printed only if --format is given.")
 def sweep(
     documents: tuple[str, ...],
-    overrides: tuple[str, ...],
-    folders: tuple[str, ...],
     output: str | None,
     form: str | None,
     certificates: str | None,
@@ -77,6 +68,7 @@ def sweep(
     cluster: str | None,
     yes: bool,
     quiet: bool,
+    **given: tuple[str, ...],
 ) -> int:
     """Certify every cell of DOC, a document that lists under `vary:` the values to try; or certify each of several documents.
 
@@ -105,7 +97,7 @@ def sweep(
     check_plot(plot, output, files)
     asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
     sources = [source_of(document) for document in documents]
-    grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides, folders=folders)
+    grid = load_grid(sources[0] if len(sources) == 1 else sources, **given)
     if not yes:
         checked_size(grid, MOST, "--yes")
     if asked.written == "parquet":
@@ -131,13 +123,13 @@ def sweep(
             )
             raise
 
-    delivered = hand_over("table", lambda form: sweep_text(results, form), lambda: [results.page()], asked, piped=WIDE)
+    code = hand_over("table", lambda form: sweep_text(results, form), lambda: [results.page()], asked, piped=WIDE)
     if plot is not None:
         try:
             results.plot(plot, x=plot_x, y=plot_y)
         except DomainError as error:
             raise click.UsageError(f"--plot {plot}: {error}") from error
-    return code_of({one.why for one in results.failures}, holds=results.holds) if delivered else STOPPED
+    return code or code_of({one.why for one in results.failures}, holds=results.holds)
 
 
 def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
