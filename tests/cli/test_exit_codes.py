@@ -204,7 +204,7 @@ def test_a_bug_is_no_claim_that_fails(error: str) -> None:
     script = (
         "import sys, pyaccount.gate.check, pyaccount.cli\n"
         f"def broken(*_, **__): raise {error}\n"
-        "pyaccount.gate.check.check = broken\n"
+        "pyaccount.gate.check.verdict_on = broken\n"
         f"sys.argv = ['pyaccount', 'check', {CERTIFICATE!r}]\n"
         "pyaccount.cli.main()\n"
     )

@@ -162,7 +162,7 @@ def test_memory_that_is_used_up_is_told(
     def none(*given: object, **more: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("pyaccount.gate.check.check", none)
+    monkeypatch.setattr("pyaccount.gate.check.verdict_on", none)
     path = save(tmp_path, golden("deterministic"))
     assert cli.run(["check", str(path), "--no-limits", "--format", "json"]) == 3
     captured = capsys.readouterr()
