@@ -128,36 +128,33 @@ import_module("pyaccount.forks")
 
 #: Where each public name lives; modules load when a name is first used, so that importing pyaccount costs nothing.
 _HOMES = {
-    "Accountant": "pyaccount.accountant",
-    "AmplificationCertificate": "pyaccount.certificate.amplification",
-    "Attestation": "pyaccount.attestation.signing",
-    "Audit": "pyaccount.auditing.report",
-    "Certificate": "pyaccount.certificate",
-    "Comparison": "pyaccount.certificate.comparison",
-    "Interval": "pyaccount.certificate",
-    "Ledger": "pyaccount.ledger",
-    "MatrixDescription": "pyaccount.certificate.matrix_description",
-    "Profile": "pyaccount.certificate",
-    "Document": "pyaccount.document.document",
-    "Plan": "pyaccount.running",
-    "Store": "pyaccount.store",
-    "Sweep": "pyaccount.sweeping",
-    "TrainingRun": "pyaccount.training",
-    "Prepared": "pyaccount.data.prepare",
-    "Verdict": "pyaccount.gate.verdict",
-    "Verification": "pyaccount.gate.verification",
-    "attest": "pyaccount.attestation.signing",
-    "audit": "pyaccount.auditing.audit",
-    "check": "pyaccount.gate.check",
-    "prepare": "pyaccount.data.prepare",
-    "sweep": "pyaccount.sweeping.run",
-    "verify": "pyaccount.gate.verify",
-    **dict.fromkeys(
-        ("amplify", "certify", "certify_async", "compare", "compile", "compose", "load", "matrix"),
-        "pyaccount.running.public",
-    ),
-    **dict.fromkeys(("dp_bandmf", "dp_sgd"), "pyaccount.running.dp_sgd"),
-    **{name: "pyaccount.errors" for name in __all__ if name == "Problem" or name.endswith("Error")},
+    name: f"pyaccount.{module}"
+    for module, names in {
+        "accountant": "Accountant",
+        "attestation.signing": "Attestation attest",
+        "auditing.audit": "audit",
+        "auditing.report": "Audit",
+        "certificate": "Certificate Interval Profile",
+        "certificate.amplification": "AmplificationCertificate",
+        "certificate.comparison": "Comparison",
+        "certificate.matrix_description": "MatrixDescription",
+        "data.prepare": "Prepared prepare",
+        "document.document": "Document",
+        "gate.check": "check",
+        "gate.verdict": "Verdict",
+        "gate.verification": "Verification",
+        "gate.verify": "verify",
+        "ledger": "Ledger",
+        "running": "Plan",
+        "running.dp_sgd": "dp_bandmf dp_sgd",
+        "running.public": "amplify certify certify_async compare compile compose load matrix",
+        "store": "Store",
+        "sweeping": "Sweep",
+        "sweeping.run": "sweep",
+        "training": "TrainingRun",
+        "errors": " ".join(name for name in __all__ if name == "Problem" or name.endswith("Error")),
+    }.items()
+    for name in names.split()
 }
 
 

@@ -96,8 +96,7 @@ def _directive(stumble: _Stumble) -> Mistake | None:
 
 def _quote(stumble: _Stumble) -> Mistake | None:
     """Detect a quote that is opened and not closed, so that the text continues on the following lines."""
-    opened = _open_quote(stumble)
-    if opened is None:
+    if (opened := _open_quote(stumble)) is None:
         return None
     line, column = opened
     quote = stumble.text(line)[column]
@@ -146,25 +145,17 @@ def _escape(stumble: _Stumble) -> Mistake | None:
     return Mistake(stumble.line, stumble.column, message)
 
 
-def _block(stumble: _Stumble) -> Mistake | None:
-    if "block scalar" not in stumble.words:
-        return None
+def _sign(stumble: _Stumble) -> Mistake | None:
+    """Detect the sign of a text of several lines, an anchor or alias without a name, or an invalid tag."""
     line, column = stumble.since or (stumble.line, stumble.column)
     sign = stumble.text(line)[column : column + 1]
-    message = (
-        f"a value that starts with {sign} is a text of several lines, which begins on the next line: leave {sign} out"
-    )
-    return Mistake(line, column, message)
-
-
-def _name(stumble: _Stumble) -> Mistake | None:
-    """Detect an anchor or alias without a name, or an invalid tag."""
-    found = re.search("anchor|alias|(?:a|undefined) tag", stumble.words)
-    if found is None:
+    if "block scalar" in stumble.words:
+        means = f"is a text of several lines, which begins on the next line: leave {sign} out"
+    elif re.search("anchor|alias|(?:a|undefined) tag", stumble.words):
+        means = "means something else in YAML: write it in quotes"
+    else:
         return None
-    line, column = stumble.since or (stumble.line, stumble.column)
-    sign = stumble.text(line)[column : column + 1]
-    return Mistake(line, column, f"a value that starts with {sign} means something else in YAML: write it in quotes")
+    return Mistake(line, column, f"a value that starts with {sign} {means}")
 
 
 def _separator(stumble: _Stumble) -> Mistake | None:
@@ -273,6 +264,6 @@ def _at_text(stumble: _Stumble, line: int, message: str) -> Mistake:
 
 #: All rules, the most certain first.
 _RULES: tuple[Callable[[_Stumble], Mistake | None], ...] = (
-    *(_tab, _unseen, _directive, _quote, _escape, _start, _block, _name),
+    *(_tab, _unseen, _directive, _quote, _escape, _start, _sign),
     *(_separator, _colon_inside, _bracket, _dash, _bare_key, _indentation),
 )

@@ -122,8 +122,7 @@ def replaced(node: TreeNode, path: Path, new: TreeNode) -> TreeNode:
         place = node.entries[part][0] if part in node.entries else new.place
         return replace(node, entries={**node.entries, part: (place, replaced(below or new, rest, new))})
     if isinstance(node, Listing) and isinstance(part, int) and below is not None:
-        items = (*node.items[:part], replaced(below, rest, new), *node.items[part + 1 :])
-        return replace(node, items=items)
+        return replace(node, items=(*node.items[:part], replaced(below, rest, new), *node.items[part + 1 :]))
     raise KeyError(path)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,74 +30,63 @@ _NOT_PRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd
 def _read_file(name: str) -> str:
     """Return the text of a document's file, without a byte order mark. Raises `DocumentError`."""
     if "\0" in name:
-        _refuse(name, Problem("file-not-found", "no file can have this name"))
+        _refuse(name, "file-not-found", "no file can have this name")
     if "\n" in name:
-        _refuse(
-            "document",
-            Problem("file-not-found", "this looks like YAML text, but the path of a file or a mapping is expected"),
-        )
+        message = "this looks like YAML text, but the path of a file or a mapping is expected"
+        _refuse("document", "file-not-found", message)
     if name in ("-", "/dev/stdin"):
         message = "only the commands read standard input; give a path, or a mapping such as yaml.safe_load returns"
-        _refuse(name, Problem("not-a-file", message))
+        _refuse(name, "not-a-file", message)
     path = Path(name)
     try:
         _check_regular(name, path.stat())
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except (FileNotFoundError, NotADirectoryError):
-        _refuse(name, Problem("file-not-found", "no such file", suggestion=_similar_file(path)))
+        _refuse(name, "file-not-found", "no such file", suggestion=_similar_file(path))
     except PermissionError:
-        _refuse(name, Problem("permission-denied", "this user has no permission to read the file"))
+        _refuse(name, "permission-denied", "this user has no permission to read the file")
     except OSError as error:
-        _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
+        _refuse(name, "unreadable-file", f"the file cannot be read: {error.strerror or error}")
     return decoded(name, data)
 
 
 def decoded(name: str, data: bytes) -> str:
     """Decode UTF-8 bytes, without a byte order mark; errors call the source `name`. Raises `DocumentError`."""
     _check_size(name, len(data))
-    return _decode(name, data)
-
-
-def _check_regular(name: str, status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        _refuse(name, Problem("not-a-file", "this is a folder; give the YAML file in it"))
-    if not stat.S_ISREG(status.st_mode):
-        _refuse(
-            name,
-            Problem("not-a-file", "this is not a regular file but a pipe, a socket or a device; `-` is standard input"),
-        )
-    _check_size(name, status.st_size)
-
-
-def _check_size(name: str, size: int) -> None:
-    if size > LARGEST_FILE:
-        _refuse(name, Problem("file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes"))
-
-
-def _decode(name: str, data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        _refuse(name, Problem("not-text", "the file is UTF-16; save it as UTF-8"))
+        _refuse(name, "not-text", "the file is UTF-16; save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # A decoder that skips the byte order mark starts counting after it, as the columns of an editor do.
         before = error.object[: error.start].decode()
         odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
-        _refuse(name, Problem("not-text", odd_byte, line=_line(before), column=_column(before)))
+        _refuse(name, "not-text", odd_byte, **_end(before))
     if odd := _NOT_PRINTABLE.search(text):
         before = text[: odd.start()]
         message = f"the control character U+{ord(odd[0]):04X} does not belong in a text"
-        _refuse(name, Problem("not-text", message, line=_line(before), column=_column(before)))
+        _refuse(name, "not-text", message, **_end(before))
     return text
 
 
-def _line(before: str) -> int:
-    return before.count("\n") + 1
+def _check_regular(name: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        _refuse(name, "not-a-file", "this is a folder; give the YAML file in it")
+    if not stat.S_ISREG(status.st_mode):
+        message = "this is not a regular file but a pipe, a socket or a device; `-` is standard input"
+        _refuse(name, "not-a-file", message)
+    _check_size(name, status.st_size)
 
 
-def _column(before: str) -> int:
-    return len(before) - before.rfind("\n")
+def _check_size(name: str, size: int) -> None:
+    if size > LARGEST_FILE:
+        _refuse(name, "file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes")
+
+
+def _end(before: str) -> dict[str, int]:
+    """Return the line and the column after a text."""
+    return {"line": before.count("\n") + 1, "column": len(before) - before.rfind("\n")}
 
 
 def _similar_file(path: Path) -> str | None:
@@ -110,8 +99,8 @@ def _similar_file(path: Path) -> str | None:
     return str(path.with_name(similar)) if similar is not None else None
 
 
-def _refuse(name: str, problem: Problem) -> NoReturn:
-    raise DocumentError([replace(problem, file=name)])
+def _refuse(name: str, slug: str, message: str, **where: Any) -> NoReturn:
+    raise DocumentError([Problem(slug, message, file=name, **where)])
 
 
 #: What a document is read from: the path of a YAML file, or a mapping.
