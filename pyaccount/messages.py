@@ -12,10 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pyaccount.errors import (
-    LimitError,
-    PyaccountError,
-)
+from pyaccount.errors import LimitError, PyaccountError
 from pyaccount.records.fields import Record
 
 

@@ -34,10 +34,7 @@ REVERSED = (
 LEVEL_OF_REVERSED = 1e-3
 
 #: The origins of the numbers of an audit.
-ORIGINS = {
-    "audit": "Computed from the scores of the canaries.",
-    "certificate": "Read from the certificate.",
-}
+ORIGINS = {"audit": "Computed from the scores of the canaries.", "certificate": "Read from the certificate."}
 
 #: The note on what no audit can show.
 NOT_SHOWN = (

@@ -187,10 +187,7 @@ def _order(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _ends(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistency]:
-    for name, lower, upper in (
-        ("epsilon", ends.epsilon_lower, ends.epsilon),
-        ("delta", ends.delta_lower, ends.delta),
-    ):
+    for name, lower, upper in (("epsilon", ends.epsilon_lower, ends.epsilon), ("delta", ends.delta_lower, ends.delta)):
         if lower > upper:
             yield Inconsistency(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
 

@@ -15,12 +15,7 @@ from pyaccount.errors import path_text
 from pyaccount.plan.common import number
 from pyaccount.plan.conventions import conventions
 from pyaccount.plan.normal_form import normal_form
-from pyaccount.records.certificate import (
-    CertificateModel,
-    ComposedRecord,
-    PrivacyUnit,
-    ReductionRecord,
-)
+from pyaccount.records.certificate import CertificateModel, ComposedRecord, PrivacyUnit, ReductionRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +50,7 @@ def issue(plan: CompiledDocument, certified: CertifiedNumbers) -> Certificate:
     if certified.guarantee.kind == "verified" and sampling is not None:
         assumed.append(RELEASE)
     unit = PrivacyUnit(
-        adjacency=document.privacy.adjacency,
-        group_size=number(document.privacy.group_size),
-        unit=unit_of(document),
+        adjacency=document.privacy.adjacency, group_size=number(document.privacy.group_size), unit=unit_of(document)
     )
     form = normal_form(instance)
     made = CertificateModel(

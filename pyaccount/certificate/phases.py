@@ -111,8 +111,7 @@ def _probabilities(own: OwnProbabilities | None) -> ProbabilitiesRecord | None:
     if own is None:
         return None
     return ProbabilitiesRecord(
-        largest=own.largest() or 0.0,
-        strata={stratum.name: stratum.probability for stratum in own.named()} or None,
+        largest=own.largest() or 0.0, strata={stratum.name: stratum.probability for stratum in own.named()} or None
     )
 
 
@@ -217,10 +216,7 @@ def workload_utility(case: RunCase, sigma: float) -> WorkloadUtility | None:
     error = workload_error(case)
     mse = sigma * sigma * error.mean_square
     return WorkloadUtility(
-        what=workload_of(case.node).words,
-        mse=mse,
-        rmse=math.sqrt(mse),
-        max_error=sigma * math.sqrt(error.max_square),
+        what=workload_of(case.node).words, mse=mse, rmse=math.sqrt(mse), max_error=sigma * math.sqrt(error.max_square)
     )
 
 

@@ -23,11 +23,7 @@ HYPOTHESES = {
 PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
 
 #: The measure that a risk budget limits, in words.
-RISKS = {
-    "advantage": "membership advantage",
-    "true_positive_rate": "true-positive rate",
-    "gaussian_mu": "Gaussian μ",
-}
+RISKS = {"advantage": "membership advantage", "true_positive_rate": "true-positive rate", "gaussian_mu": "Gaussian μ"}
 
 #: The significant digits of a value that was solved for.
 SOLVED_DIGITS = 8

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyaccount.cli.certify import answer_of, certified
-from pyaccount.cli.common import (
-    HOLDS,
-    check_output,
-    files_of,
-    source_of,
-    tell,
-)
+from pyaccount.cli.common import HOLDS, check_output, files_of, source_of, tell
 from pyaccount.cli.completion import FILE, folders_option, limit_words
 from pyaccount.cli.options import (
     full_option,

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import (
-    HOLDS,
-    STDOUT,
-    check_writable,
-    files_of,
-    print_result,
-    printing,
-    source_of,
-    tell_notes,
-)
+from pyaccount.cli.common import HOLDS, STDOUT, check_writable, files_of, print_result, printing, source_of, tell_notes
 from pyaccount.cli.completion import FILE, folders_option, overrides_option
 from pyaccount.cli.options import format_option, options, seed_option
 from pyaccount.cli.outputs import save

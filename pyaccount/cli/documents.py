@@ -22,11 +22,7 @@ from pyaccount.cli.common import (
     tell,
     tell_notes,
 )
-from pyaccount.cli.completion import (
-    Offered,
-    document_argument,
-    documents_argument,
-)
+from pyaccount.cli.completion import Offered, document_argument, documents_argument
 from pyaccount.cli.options import format_option, output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.document.naming import named_files

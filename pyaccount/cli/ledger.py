@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import (
-    FAILS,
-    HOLDS,
-    WIDE,
-    check_output,
-    files_of,
-    source_of,
-)
+from pyaccount.cli.common import FAILS, HOLDS, WIDE, check_output, files_of, source_of
 from pyaccount.cli.completion import FILE
 from pyaccount.cli.help import Context
 from pyaccount.cli.options import file_option, format_option, options, output_option

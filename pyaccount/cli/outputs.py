@@ -44,13 +44,7 @@ class RequestedOutput(NamedTuple):
 
     @classmethod
     def checked(
-        cls,
-        output: str | None,
-        form: str | None,
-        forms: Sequence[str],
-        *,
-        quiet: bool = False,
-        otherwise: str = "json",
+        cls, output: str | None, form: str | None, forms: Sequence[str], *, quiet: bool = False, otherwise: str = "json"
     ) -> RequestedOutput:
         """Return the requested output. Raises at once if the ending of the file's name is not one of `forms`."""
         if output in (None, STDOUT):

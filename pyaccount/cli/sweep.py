@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.certify import check_drawing, check_plot
-from pyaccount.cli.common import (
-    WIDE,
-    check_output,
-    code_of,
-    files_of,
-    progress,
-    source_of,
-    tell,
-    telling_warnings,
-)
+from pyaccount.cli.common import WIDE, check_output, code_of, files_of, progress, source_of, tell, telling_warnings
 from pyaccount.cli.completion import documents_argument
 from pyaccount.cli.options import (
     executor_at,

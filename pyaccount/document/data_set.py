@@ -53,7 +53,7 @@ class DataSetPrivacy(Section):
                 {"required": ["mu"]},
                 {"required": ["risk"]},
             ]
-        },
+        }
     )
 
     adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(

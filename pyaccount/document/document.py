@@ -38,11 +38,7 @@ class Document(Mechanism):
     """
 
     def __init__(
-        self,
-        root: Table,
-        file: str | None = None,
-        problems: Iterable[Problem] = (),
-        folders: Sequence[str] = (),
+        self, root: Table, file: str | None = None, problems: Iterable[Problem] = (), folders: Sequence[str] = ()
     ) -> None:
         """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included.
 

@@ -160,10 +160,7 @@ class DisjointPhases(_NamedPhase):
     """Phases on disjoint parts of the data, such as silos or shards: every record is in exactly one part."""
 
     parallel: Annotated[
-        tuple[
-            Annotated[_OnOneData | PartPhases, _PartShapes(_ON_ONE_DATA.usual, _ON_ONE_DATA.by_key)],
-            ...,
-        ],
+        tuple[Annotated[_OnOneData | PartPhases, _PartShapes(_ON_ONE_DATA.usual, _ON_ONE_DATA.by_key)], ...],
         Items(ranges.PARTS),
     ] = Field(
         description="What is run on each part. The guarantee is that of the worst part together with all other phases, not the "

@@ -85,8 +85,7 @@ _ALONE = (
 )
 
 AnyNoise = Annotated[
-    Gaussian | Laplace,
-    Kinds("noise", (Gaussian, Laplace), default="gaussian", of_a_number=_ALONE, refused=NOISES),
+    Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian", of_a_number=_ALONE, refused=NOISES)
 ]
 
 

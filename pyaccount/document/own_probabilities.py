@@ -15,16 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from pyaccount.document import ranges
 from pyaccount.document.schedules import NumberOrMapping
-from pyaccount.reading.fields import (
-    NUMBER_TEXT,
-    FieldReader,
-    JsonSchema,
-    Number,
-    Text,
-    read_each,
-    refuse,
-    wrong_type,
-)
+from pyaccount.reading.fields import NUMBER_TEXT, FieldReader, JsonSchema, Number, Text, read_each, refuse, wrong_type
 from pyaccount.reading.kinds import Section
 from pyaccount.reading.spelling import nearest_value
 

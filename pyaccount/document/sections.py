@@ -35,7 +35,7 @@ class Risk(Section):
                 {"required": ["true_positive_rate", "false_positive_rate"]},
                 {"required": ["gaussian_mu"]},
             ]
-        },
+        }
     )
 
     advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
@@ -65,9 +65,7 @@ class Risk(Section):
 class Privacy(Section):
     """What is protected, and the target: ε and δ, or a budget of risk."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["epsilon", "delta"]}, {"required": ["risk"]}]},
-    )
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["epsilon", "delta"]}, {"required": ["risk"]}]})
 
     adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(
         description=f"Which two data sets are neighbours. {'; '.join(_MEANINGS)}."
@@ -97,9 +95,7 @@ class Privacy(Section):
 class Training(Section):
     """The number of rounds, and how often a record takes part in them."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["iterations"]}, {"required": ["epochs"]}]},
-    )
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["iterations"]}, {"required": ["epochs"]}]})
 
     dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
         default=None,

@@ -31,10 +31,7 @@ class StatedWorkload(Section):
         "debiased. 0 means the iterates themselves.",
     )
     learning_rates: Annotated[tuple[Annotated[float, Number(LEARNING_RATE)], ...] | None, Items(LEARNING_RATES)] = (
-        Field(
-            default=None,
-            description="The learning rates, one for each iteration. Default: 1 in each iteration.",
-        )
+        Field(default=None, description="The learning rates, one for each iteration. Default: 1 in each iteration.")
     )
     error: Annotated[Literal["mean", "largest"], Choice(("mean", "largest"))] = Field(
         default="mean",

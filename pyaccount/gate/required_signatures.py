@@ -95,10 +95,7 @@ class RequiredSignatures(NamedTuple):
 
 
 def required_signatures_of(
-    policy: Policy | None,
-    keys: str | os.PathLike[str] | None,
-    files: Iterable[str | os.PathLike[str]],
-    origin: str,
+    policy: Policy | None, keys: str | os.PathLike[str] | None, files: Iterable[str | os.PathLike[str]], origin: str
 ) -> RequiredSignatures:
     """Return what a policy and a caller require; `origin` names the caller in verdicts. May raise `DomainError`."""
     if isinstance(files, str | os.PathLike):

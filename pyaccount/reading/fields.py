@@ -55,11 +55,7 @@ _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + "."
 
 def refuse(slug: str, message: str, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
     """Return the error of one value, which `validation` turns into a located problem."""
-    return PydanticCustomError(
-        slug,
-        "{message}",
-        {"message": message, "allowed": allowed, "suggestion": suggestion},
-    )
+    return PydanticCustomError(slug, "{message}", {"message": message, "allowed": allowed, "suggestion": suggestion})
 
 
 class FieldReader:

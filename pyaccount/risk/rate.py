@@ -181,10 +181,7 @@ class RateBudget(Budget):
             for point, x in ((point, math.exp(-point.epsilon)) for point in reversed(points))
         ]
         right = _from_right(spots, 0, self.alpha)
-        return [
-            Gap(0.0, spots[0].x, _dip(Ray(0.0, 1.0, -fall), right, 0.0, spots[0].x)),
-            *self._between(spots),
-        ]
+        return [Gap(0.0, spots[0].x, _dip(Ray(0.0, 1.0, -fall), right, 0.0, spots[0].x)), *self._between(spots)]
 
     def _between(self, spots: Sequence[Spot]) -> list[Gap]:
         return [

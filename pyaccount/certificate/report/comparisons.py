@@ -11,16 +11,7 @@ from pyaccount.certificate.compared import WORDS, ComparedRecord, FailedRecord, 
 from pyaccount.certificate.report.parts import ORIGINS, FieldRow, table
 from pyaccount.certificate.words import count_words
 from pyaccount.errors import DomainError
-from pyaccount.pages.page import (
-    Block,
-    Fact,
-    FactList,
-    Figure,
-    Page,
-    PageSection,
-    PageTable,
-    Paragraph,
-)
+from pyaccount.pages.page import Block, Fact, FactList, Figure, Page, PageSection, PageTable, Paragraph
 from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, axis_around
 from pyaccount.rounding import shortest, up
 

@@ -250,9 +250,7 @@ def searched_facts(found: SearchedRecord) -> FactList:
         return ("squared error under the workload ", squared, ", prefix-sum MSE ", error, " at σ = ", sigma)
 
     start = figures(
-        found.start_noise_multiplier_estimate,
-        found.start_prefix_sum_mse_estimate,
-        found.start_workload_error_estimate,
+        found.start_noise_multiplier_estimate, found.start_prefix_sum_mse_estimate, found.start_workload_error_estimate
     )
     end = figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate, found.workload_error_estimate)
     spread = estimate(found.gradient_error_estimate, "norm", "search", 2)

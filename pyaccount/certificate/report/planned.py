@@ -8,18 +8,7 @@ from pyaccount.certificate.report.evidence import candidates_table
 from pyaccount.certificate.report.parts import ORIGINS, THEOREM, facts
 from pyaccount.errors import path_text
 from pyaccount.execute.certified import considered
-from pyaccount.pages.page import (
-    Block,
-    Checklist,
-    Content,
-    Entry,
-    Fact,
-    FactList,
-    Page,
-    PageSection,
-    estimate,
-    exact,
-)
+from pyaccount.pages.page import Block, Checklist, Content, Entry, Fact, FactList, Page, PageSection, estimate, exact
 from pyaccount.plan.common import length_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.records.certificate import ReductionRecord

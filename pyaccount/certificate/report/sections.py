@@ -63,14 +63,7 @@ from pyaccount.pages.page import (
     exact,
 )
 from pyaccount.reading.numerals import spelled_bound
-from pyaccount.records.certificate import (
-    CertificateModel,
-    Contrast,
-    MatrixRecord,
-    PhaseRecord,
-    ScheduleRecord,
-    Solved,
-)
+from pyaccount.records.certificate import CertificateModel, Contrast, MatrixRecord, PhaseRecord, ScheduleRecord, Solved
 from pyaccount.rounding import down
 
 Record = TypeVar("Record")

@@ -39,8 +39,7 @@ class GaussianMechanism(MechanismKind):
         description="The standard deviation σ of the noise on each number, in its unit."
     )
     sensitivity: Sensitivity = Field(
-        default=1.0,
-        description="The maximum change of the released vector, in Euclidean norm, if one record changes.",
+        default=1.0, description="The maximum change of the released vector, in Euclidean norm, if one record changes."
     )
 
 

@@ -161,10 +161,7 @@ class UserBMinSep(Spaced):
 
     def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
         """Return the values of `records_per_user` and `attribution`, by path."""
-        return {
-            ("sampler", "records_per_user"): records,
-            ("sampler", "attribution"): "shared" if shared else "single",
-        }
+        return {("sampler", "records_per_user"): records, ("sampler", "attribution"): "shared" if shared else "single"}
 
     def rate_problems(self, body: StatedBody) -> Iterator[Problem]:
         """Report a missing sampling probability, and batch sizes and rates, which do not determine it."""
