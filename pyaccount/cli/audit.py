@@ -8,18 +8,15 @@ import click
 
 from pyaccount.cli.common import FAILS, HOLDS, print_result, printing
 from pyaccount.cli.completion import FILE, certificate_argument
-from pyaccount.cli.options import format_option, seed_option
+from pyaccount.cli.options import format_option, options, seed_option
 
 
 @click.command(short_help="Compare scores of canaries with a certificate.")
 @certificate_argument
 @click.argument("scores", metavar="SCORES", type=FILE)
-@click.option(
-    "--runs",
-    type=click.Choice(["one", "many"]),
-    default="one",
-    help="one: all canaries were in one run; many: each score is from a separate run [one].",
-)
+@options("""
+    --runs one|many | one: all canaries were in one run; many: each score is from a separate run [one].
+""")
 @click.option("--confidence", metavar="C", type=float, default=0.95, help="Confidence level of the bounds [0.95].")
 @click.option(
     "--guesses",
@@ -29,12 +26,12 @@ from pyaccount.cli.options import format_option, seed_option
     help="One run: the numbers of canaries that are guessed to be included and to be excluded. Fix them before you "
     "look at the scores [several choices are tested, each at its share of 1 − C].",
 )
-@click.option(
-    "--threshold",
-    metavar="T",
-    type=float,
-    help="Many runs: a canary with this score or a higher one is guessed to "
-    "be included [chosen by a random half of the runs].",
+@options(
+    """
+    --threshold T | Many runs: a canary with this score or a higher one is guessed to be included [chosen by a random half of the
+        runs].
+    """,
+    threshold=float,
 )
 @seed_option("the random choices: the order of equal scores, and the half of the runs that chooses T")
 @format_option("the verdict")

@@ -120,24 +120,16 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     --document-sha256 HASH* | The hash of the accepted document; repeat to accept several.
     --no-limits | Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still
         apply.
+    --format text|markdown|json as form | Format of the verdict; markdown is for summaries of jobs [text].
+    --ledger LEDGER | A ledger, a file or the address of a database: each certificate must be entered there, or fit into the
+        budget.
+    --dataset NAME as data_set | The data set of the ledger [the only one].
+    --quiet | Print only what fails.
     """,
     adjacency=limit_words("adjacency"),
     unit=limit_words("unit"),
     guarantee=limit_words("guarantee"),
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    help="Format of the verdict; markdown is for summaries of jobs [text].",
-)
-@options("""
-    --ledger LEDGER | A ledger, a file or the address of a database: each certificate must be entered there, or fit into the
-        budget.
-    --dataset NAME as data_set | The data set of the ledger [the only one].
-    --quiet | Print only what fails.
-""")
 def check(
     certificates: tuple[str, ...],
     policy: str | None,
@@ -225,9 +217,9 @@ def check(
 @attested_options
 @format_option("the verdict")
 @threads_option()
-@click.option(
-    "--time-limit", metavar="TIME", help="Maximum time of the recomputation, e.g. `10 min` [the limit in the document]."
-)
+@options("""
+    --time-limit TIME | Maximum time of the recomputation, e.g. `10 min` [the limit in the document].
+""")
 @folders_option
 @options(
     """

@@ -42,19 +42,12 @@ if TYPE_CHECKING:
     --delta D | The δ of the joint guarantee [that of the certificates, if all have the same].
     --adjacency A | The adjacency of the joint guarantee [that of the certificates; replace-one if one of them has it].
     --repeat | Count a certificate once for each time it is listed.
+    --points profile|guarantee | The points of certificates from samples that are used: those of the profile too, which fail with
+        a probability that is stated, or the guarantee alone, which gives a larger ε [profile].
+    --document-only | Print the joint document as YAML, and compute nothing.
     """,
     adjacency=limit_words("adjacency"),
 )
-@click.option(
-    "--points",
-    type=click.Choice(["profile", "guarantee"]),
-    default="profile",
-    help="The points of certificates from samples that are used: those of the profile too, which fail with a probability that is "
-    "stated, or the guarantee alone, which gives a larger ε [profile].",
-)
-@options("""
-    --document-only as document_only | Print the joint document as YAML, and compute nothing.
-""")
 @output_option("certificate")
 @output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")

@@ -35,8 +35,9 @@ def file_option(*names: str, help: str, **further: Any) -> Option:
 def options(table: str, **types: click.ParamType[Any] | type) -> Option:
     """Return a decorator that adds the options of a table to a command, with a line for each: `--flag METAVAR as name | help`.
 
-    Without a metavar the option is a flag; one with `*` may be repeated, one with `!` is required. A shell completes files and
-    folders, and `types` has the types of further options by name. An indented line continues the one above.
+    Without a metavar the option is a flag; one with `*` may be repeated, one with `!` is required. A metavar `a|b` lists what is
+    accepted; the first is the default unless the option is required. A shell completes files and folders, and `types` has the
+    types of further options by name. An indented line continues the one above.
     """
     rows = [" ".join(row.split()) for row in re.split(r"\n(?! {5})", table.strip())]
 
@@ -52,6 +53,9 @@ def options(table: str, **types: click.ParamType[Any] | type) -> Option:
             if metavar:
                 shown = FOLDER if metavar == "DIR" else FILE if metavar in _FILES else None
                 how = {"metavar": metavar, "multiple": repeated, "required": required, "type": types.get(name, shown)}
+            if "|" in metavar:
+                words = metavar.split("|")
+                how = {"type": click.Choice(words), "required": required, **({} if required else {"default": words[0]})}
             command = click.option(*flags, flag, name, help=text, **how)(command)
         return command
 
@@ -106,18 +110,11 @@ running_options = together(
         help="Store the certificate in FILE; a run that is stored there is not computed again [environment variable "
         f"{VARIABLE}].",
     ),
-    click.option(
-        "--store-errors",
-        type=click.Choice(["stop", "continue"]),
-        default="stop",
-        help="What to do if the store fails: stop, or continue without it [stop].",
-    ),
-    click.option(
-        "--cluster",
-        metavar="WHERE",
-        help="Draw samples on the workers of a Dask cluster: the address of its scheduler, or a scheduler file. It does not "
-        "change the result.",
-    ),
+    options("""
+    --store-errors stop|continue | What to do if the store fails: stop, or continue without it [stop].
+    --cluster WHERE | Draw samples on the workers of a Dask cluster: the address of its scheduler, or a scheduler file. It does
+        not change the result.
+    """),
 )
 
 full_option = click.option(

@@ -11,9 +11,6 @@ from pyaccount.cli.common import HOLDS, check_apart, check_output, printing, tel
 from pyaccount.cli.completion import FILE, certificate_argument
 from pyaccount.cli.options import format_option, options, stdout_or_file_option
 
-#: The formats of `export`.
-_CYCLONEDX, _SPDX, _REGISTRY = "cyclonedx", "spdx", "registry"
-
 
 @click.command(short_help="State a certificate in a model card, or compare the two.")
 @certificate_argument
@@ -64,15 +61,9 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
 
 @click.command(short_help="Write a bill of materials, or a registry's draft, from a certificate.")
 @certificate_argument
-@click.option(
-    "--to",
-    "target",
-    type=click.Choice([_CYCLONEDX, _SPDX, _REGISTRY]),
-    required=True,
-    help="cyclonedx: a bill of materials in CycloneDX 1.6. spdx: one in SPDX 3.0.1. registry: a draft for the Differential "
-    "Privacy Deployments Registry.",
-)
 @options("""
+    --to cyclonedx|spdx|registry! as target | cyclonedx: a bill of materials in CycloneDX 1.6. spdx: one in SPDX 3.0.1. registry:
+        a draft for the Differential Privacy Deployments Registry.
     --subject FILE* as subjects | Bills: a file of the model, whose digest is written; repeat for several files.
     --model-name NAME as name | Bills: the name of the model [the name of the document].
     --model-version VERSION as version | Bills: the version of the model.
@@ -100,10 +91,10 @@ def export(
     from pyaccount.cli.outputs import save
     from pyaccount.integrations.facts import DescribedModel
 
-    check_output(output, [certificate, *subjects], writes_yaml=target == _REGISTRY)
+    check_output(output, [certificate, *subjects], writes_yaml=target == "registry")
     note: str | None = None
     model = DescribedModel(**described)
-    if target == _REGISTRY:
+    if target == "registry":
         from pyaccount.integrations.registry import TO_FILL_IN, registry
 
         if subjects or model != DescribedModel():
@@ -113,7 +104,7 @@ def export(
         text = registry(certificate)
         count = sum(map(len, TO_FILL_IN.values()))
         note = f"{count} fields are for a person to fill in: each is a comment of the draft"
-    elif target == _SPDX:
+    elif target == "spdx":
         from pyaccount.integrations.spdx import missing, spdx
 
         text = spdx(certificate, subjects=subjects, model=model)
