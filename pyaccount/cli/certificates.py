@@ -137,14 +137,7 @@ def check(
     folders: tuple[str, ...],
     form: str,
     quiet: bool,
-    attestations: tuple[str, ...],
-    trusted_keys: str | None,
-    subjects: tuple[str, ...],
-    any_subject: bool,
-    no_limits: bool,
-    ledger: str | None,
-    data_set: str | None,
-    **limits: object,
+    **how: Any,
 ) -> int:
     """Compare each CERT with limits: a gate for continuous integration and deployment.
 
@@ -166,15 +159,16 @@ def check(
     """
     from dataclasses import replace
 
+    from pyaccount.document.policy import Limits
     from pyaccount.gate.check import verdict_on
     from pyaccount.pages.readable import printed
 
-    if not certificates and not attestations:
+    if not certificates and not how["attestations"]:
         raise click.UsageError("Missing argument 'CERT...', or --attestation FILE.")
     files_of(policy, *documents)
     # An empty text is an invalid limit, not a missing one, so that an unset variable of a script does not open the
     # gate.
-    given = {name: value for name, value in limits.items() if value not in (None, ())}
+    given = {name: value for name in Limits.model_fields if (value := how.pop(name, None)) not in (None, ())}
     places = {
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
@@ -185,13 +179,7 @@ def check(
         documents=_loaded(documents, folders),
         limits=given,
         places=places,
-        attestations=attestations,
-        trusted_keys=trusted_keys,
-        subjects=subjects,
-        no_limits=no_limits,
-        any_subject=any_subject,
-        ledger=ledger,
-        data_set=data_set,
+        **how,
     )
     for judged in verdict.certificates:
         if judged.error is not None:
