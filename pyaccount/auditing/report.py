@@ -21,6 +21,7 @@ from pyaccount.pages.page import (
     at_most,
     directed,
     every_digit,
+    filled,
 )
 from pyaccount.pages.readable import ReadableData
 from pyaccount.rounding import rounded_nearest, shortest
@@ -119,12 +120,8 @@ class Audit(ReadableData):
 
     def page(self) -> Page:
         """Return the verdict as a page."""
-        bounds = (
-            *directed(at_least(self.epsilon_lower, "nats", "audit")),
-            " by the audit, ",
-            *directed(at_most(self.epsilon, "nats", "certificate")),
-            " certified",
-        )
+        below, above = at_least(self.epsilon_lower, "nats", "audit"), at_most(self.epsilon, "nats", "certificate")
+        bounds = filled("{} by the audit, {} certified", directed(below), directed(above))
         facts = [Fact("ε", bounds, ("nats, at δ = ", every_digit(self.delta, "probability", "certificate")))]
         if self.probability is not None:
             chance = directed(at_most(self.probability, "probability", "audit", 3))

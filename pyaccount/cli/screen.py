@@ -29,6 +29,7 @@ from pyaccount.pages.page import (
     at_least,
     at_most,
     chosen_value,
+    filled,
 )
 from pyaccount.rounding import down, up
 
@@ -97,19 +98,9 @@ def _answer(data: CertificateModel) -> list[Fact]:
         upper, least = at_most(above, unit, origin, DIGITS), at_least(below, unit, lower, DIGITS)
         # ε(δ) and δ(ε) decrease: an upper end holds at every larger coordinate, a lower end at every smaller one.
         right, left = up(coordinate, DIGITS), down(coordinate, DIGITS)
-        where = "" if right == left else f" at {other} = {right}"
-        rows.append(
-            Fact(
-                symbol,
-                (
-                    "at most ",
-                    upper,
-                    f"{where}, at least ",
-                    least,
-                    f"{',' if right == left else ''} at {other} = {left}",
-                ),
-            )
-        )
+        there, here = f" at {other} = {right}", f" at {other} = {left}"
+        said = "at most {}, at least {},{}" if right == left else f"at most {{}}{there}, at least {{}}{{}}"
+        rows.append(Fact(symbol, filled(said, upper, least, here)))
     if data.records is not None:
         kinds: list[str | Quantity] = []
         for one in data.records:

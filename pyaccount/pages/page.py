@@ -260,6 +260,14 @@ def directed(number: Quantity) -> Content:
     return (words.get(number.direction, ""), number)
 
 
+def filled(text: str, *parts: Inline | Content) -> Content:
+    """Return a text with a part in place of each `{}`."""
+    content: list[Inline] = []
+    for words, part in zip(text.split("{}"), (*parts, ()), strict=True):
+        content += [*((words,) if words else ()), *(part if isinstance(part, tuple) else (part,))]
+    return tuple(content)
+
+
 Part = TypeVar("Part")
 
 

@@ -230,7 +230,7 @@ def test_mu_within_range_covers_every_epsilon_of_the_range_and_is_the_least_that
 
 @given(st.lists(st.tuples(st.floats(0.0, 8.0), st.floats(1e-12, 0.99)), min_size=1, max_size=6))
 def test_what_holds_within_the_range_holds_at_its_points(found: list[tuple[float, float]]) -> None:
-    given_points = [Bound(*one) for one in found]
+    given_points = tuple(Bound(*one) for one in found)
     at_points, within = needed_at_points(given_points), needed_within_range(given_points)
     assert at_points is not None
     if within is not None:

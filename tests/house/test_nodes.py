@@ -13,8 +13,7 @@ KINDS = ("document/samplers", "document/matrices", "document/mechanisms")
 AS_WRITTEN = {
     "certificate/phases.py:phase_record",
     "certificate/phases.py:_mechanism",
-    "document/notes.py:_on_epochs",
-    "document/notes.py:_on_iterations",
+    "document/notes.py:_on_length",
 }
 
 

@@ -19,6 +19,7 @@ from pyaccount.pages.page import (
     Paragraph,
     at_most,
     chosen_value,
+    filled,
 )
 from pyaccount.pages.plot import Axis, Plot, Series
 
@@ -86,18 +87,10 @@ def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:
     rows = [Fact("statement", (data.statement,))]
     for row in data.effects:
         epsilon, delta = chosen_value(row.epsilon, "nats"), at_most(row.delta, "probability", "amplification")
-        rows.append(
-            Fact(
-                f"ε {epsilon.text}, δ {delta.text}",
-                (
-                    "ε′ at most ",
-                    at_most(row.amplified_epsilon, "nats", "amplification"),
-                    ", δ′ at most ",
-                    at_most(row.amplified_delta, "probability", "amplification"),
-                    f": {row.effect}",
-                ),
-            )
-        )
+        after = at_most(row.amplified_epsilon, "nats", "amplification")
+        beside = at_most(row.amplified_delta, "probability", "amplification")
+        effect = filled("ε′ at most {}, δ′ at most {}: {}", after, beside, row.effect)
+        rows.append(Fact(f"ε {epsilon.text}, δ {delta.text}", effect))
     return tuple(rows)
 
 

@@ -25,6 +25,7 @@ from pyaccount.pages.page import (
     directed,
     estimate,
     every_digit,
+    filled,
 )
 from pyaccount.records.certificate import CertificateModel, ProfilePoint
 
@@ -35,11 +36,10 @@ ENOUGH_POINTS = 6
 def attack_section(data: CertificateModel, meaning: Meaning) -> PageSection:
     """Return the section with bounds on every attack, and their pictures."""
     presence, absence = HYPOTHESES[data.privacy.adjacency]
-    opening = (
-        "An attacker sees everything the run releases, knows all other data, and wants to distinguish "
-        f"{presence} from {absence} of ",
-        *group_of(data),
-        ". Whatever the method and the means, these are upper bounds on success.",
+    opening = filled(
+        "An attacker sees everything the run releases, knows all other data, and wants to distinguish {} from {} of {}. Whatever "
+        "the method and the means, these are upper bounds on success.",
+        *(presence, absence, group_of(data)),
     )
     blocks: list[Block] = [
         Paragraph(opening),
@@ -70,12 +70,10 @@ def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
     ]
     mu, across = comparison.mu_within_range, _range(comparison.first_epsilon, comparison.last_epsilon)
     above = ("no upper bound was found",) if mu is None else directed(at_most(mu, "μ", "gaussian", 4))
-    note = (
-        "δ(ε) is at most that of N(μ, 1) against N(0, 1), ",
-        *across,
-        "; outside nothing is claimed. For ",
-        *group_of(data),
-        ", the run is not μ-GDP for any μ below the lower end",
+    note = filled(
+        "δ(ε) is at most that of N(μ, 1) against N(0, 1), {}; outside nothing is claimed. For {}, the run is not μ-GDP for any μ "
+        "below the lower end",
+        *(across, group_of(data)),
     )
     below = directed(at_least(comparison.mu_lower, "μ", "gaussian", 4))
     rows.append(Fact("Gaussian μ", (*above, ", ", *below), note))
@@ -123,12 +121,9 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
         )
         parts: list[str | Quantity] = [opening]
         for k, rate in enumerate(coarse):
-            parts += [
-                "" if k == 0 else ", ",
-                estimate(rate.finer or 0.0, "rate", "attack", 4),
-                " at a false-positive rate of ",
-                chosen_value(rate.false_positive_rate, "rate", "rates"),
-            ]
+            finer, at = estimate(rate.finer or 0.0, "rate", "attack", 4), rate.false_positive_rate
+            parts += [", "] if k > 0 else []
+            parts += [finer, " at a false-positive rate of ", chosen_value(at, "rate", "rates")]
         notes.append(Paragraph((*parts, ".")))
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
         text = (
@@ -170,13 +165,11 @@ def _profile(data: CertificateModel) -> PageTable:
         own = GUESS if sum(point.delta_estimate is not None for point in data.profile) > 1 else own
         failure = at_most(point_failure_probability(sampling), "probability", "test", 2)
         together = at_most(failure_probability(data), "probability", "histogram", 2)
-        caption = (
-            "δ is a probability; each bound fails with probability ",
-            *directed(failure),
-            ". The lines of the picture hold if all bounds and the guarantee do, which fails with probability ",
-            *directed(together),
-            ". There is no estimate where too little was seen, where few samples decide, or at points beside the guarantee that "
-            "accounting.profile does not list.",
+        caption = filled(
+            "δ is a probability; each bound fails with probability {}. The lines of the picture hold if all bounds and the "
+            "guarantee do, which fails with probability {}. There is no estimate where too little was seen, where few samples "
+            "decide, or at points beside the guarantee that accounting.profile does not list.",
+            *(directed(failure), directed(together)),
         )
     for side in SIDES:
         points = {one.epsilon: one for one in getattr(data.directions, side).profile}

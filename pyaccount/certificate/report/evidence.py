@@ -21,6 +21,7 @@ from pyaccount.pages.page import (
     estimate,
     every_digit,
     exact,
+    filled,
 )
 from pyaccount.rounding import up
 
@@ -69,12 +70,7 @@ def evidence_section(data: CertificateModel) -> PageSection:
     ]
     composed = data.composed_bound
     if composed is not None and composed.epsilon is not None:
-        at: Content = (
-            "nats, at δ = ",
-            every_digit(composed.delta, "probability", "composed"),
-            "; ",
-            composed.description,
-        )
+        at = filled("nats, at δ = {}; {}", every_digit(composed.delta, "probability", "composed"), composed.description)
         rows.append(Fact("composed bound: ε", directed(at_most(composed.epsilon, "nats", "composed")), at))
     if evidence.profile_work is not None:
         rows.append(_profile_work(evidence.profile_work))
@@ -93,12 +89,10 @@ def evidence_section(data: CertificateModel) -> PageSection:
 
 
 def _profile_work(work: ProfileWorkRecord) -> Fact:
-    allowed, guarantee, taken = (
-        exact(cells, "cells", "record") for cells in (work.allowed, work.guarantee, work.taken)
-    )
-    note: Content = (
-        *("the bounds are proven, and some are wider than usual: the profile and its curve may take ", allowed),
-        *(" cells of work, and took ", taken, "; the guarantee took ", guarantee),
+    note = filled(
+        "the bounds are proven, and some are wider than usual: the profile and its curve may take {} cells of work, and took {}; "
+        "the guarantee took {}",
+        *(exact(cells, "cells", "record") for cells in (work.allowed, work.taken, work.guarantee)),
     )
     return Fact("profile", ("coarser than usual",), note)
 
@@ -141,12 +135,10 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
     ]
     moment = sampling.moment
     if moment is not None:
-        bounds = (
-            "remove: δ ",
-            at_most(moment.remove, "probability", "moment", 4),
-            ", add: δ ",
-            at_most(moment.add, "probability", "moment", 2),
+        removed, added = (
+            at_most(side, "probability", "moment", k) for side, k in ((moment.remove, 4), (moment.add, 2))
         )
+        bounds = filled("remove: δ {}, add: δ {}", removed, added)
         few = (
             ""
             if moment.most_busy is None
@@ -165,22 +157,12 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
 def _composed_curve(curve: ComposedCurveRecord) -> Fact:
     """Return a row on the composed profile of the phases that are not sampled."""
     nodes, compositions = exact(curve.nodes, "points", "record"), exact(curve.compositions, "compositions", "record")
+    reach, gap = exact(curve.reach, "nats", "record", 4), at_most(curve.relative_gap, "relative width", "record", 2)
+    tail = at_most(curve.tail_mass, "probability", "record", 2)
     return Fact(
         "profile of the other phases",
-        (
-            "δ at ",
-            nodes,
-            " values of ε from ",
-            compositions,
-            " compositions, as far as ±",
-            exact(curve.reach, "nats", "record", 4),
-        ),
-        (
-            "bounds within a relative gap of ",
-            at_most(curve.relative_gap, "relative width", "record", 2),
-            "; beyond them δ is at most ",
-            at_most(curve.tail_mass, "probability", "record", 2),
-        ),
+        filled("δ at {} values of ε from {} compositions, as far as ±{}", nodes, compositions, reach),
+        filled("bounds within a relative gap of {}; beyond them δ is at most {}", gap, tail),
     )
 
 

@@ -8,7 +8,19 @@ from pyaccount.certificate.report.evidence import candidates_table
 from pyaccount.certificate.report.parts import ORIGINS, THEOREM, facts
 from pyaccount.errors import path_text
 from pyaccount.execute.certified import considered
-from pyaccount.pages.page import Block, Checklist, Content, Entry, Fact, FactList, Page, PageSection, estimate, exact
+from pyaccount.pages.page import (
+    Block,
+    Checklist,
+    Content,
+    Entry,
+    Fact,
+    FactList,
+    Page,
+    PageSection,
+    estimate,
+    exact,
+    filled,
+)
 from pyaccount.plan.common import length_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.records.certificate import ReductionRecord
@@ -101,13 +113,8 @@ def _forecast(plan: CompiledDocument, forecast: Forecast) -> list[Fact]:
         value = estimate(forecast.pilot_value, "as the blank's", "pilot", 5)
         lines.append(Fact("estimate", (f"{name} near ", value), ("not a guarantee",)))
     for direction, one in forecast.estimates.items():
-        where: Content = (
-            "at ε = ",
-            exact(forecast.epsilon, "nats", "pilot"),
-            ", from ",
-            exact(one.samples, "samples", "pilot"),
-            " samples; not a guarantee",
-        )
+        at, drawn = exact(forecast.epsilon, "nats", "pilot"), exact(one.samples, "samples", "pilot")
+        where = filled("at ε = {}, from {} samples; not a guarantee", at, drawn)
         seen: Content = ("the samples contain too few losses for an estimate of δ",)
         if one.known:
             error = estimate(one.standard_error, "probability", "pilot", 2)

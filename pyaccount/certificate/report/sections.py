@@ -61,6 +61,7 @@ from pyaccount.pages.page import (
     directed,
     every_digit,
     exact,
+    filled,
 )
 from pyaccount.reading.numerals import spelled_bound
 from pyaccount.records.certificate import CertificateModel, Contrast, MatrixRecord, PhaseRecord, ScheduleRecord, Solved
@@ -299,11 +300,10 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
     if data.records is None:
         return ()
     origin, lower = origin_of(data), lower_origin_of(data)
-    at_delta = every_digit(data.guarantee.delta, "probability", origin)
-    caption: Content = (
-        "The guarantee for each kind of record at δ = ",
-        at_delta,
-        ", about everything in which such a record takes part. The guarantee of the certificate holds for all kinds.",
+    caption = filled(
+        "The guarantee for each kind of record at δ = {}, about everything in which such a record takes part. The guarantee of "
+        "the certificate holds for all kinds.",
+        every_digit(data.guarantee.delta, "probability", origin),
     )
     columns = (
         FieldRow("kind of record", "name", literal=True),
@@ -368,11 +368,8 @@ def _risk(data: CertificateModel) -> list[Fact]:
         content: Content = ("none was found",)
         if risk.epsilon is not None:
             content = _interval(risk.epsilon_lower, risk.epsilon, "nats", "bets", "bets")
-        note = (
-            "nats, at δ = ",
-            every_digit(risk.delta, "probability", "document"),
-            "; each end with the lower ends' probability",
-        )
+        delta = every_digit(risk.delta, "probability", "document")
+        note = filled("nats, at δ = {}; each end with the lower ends' probability", delta)
         rows.append(Fact("ε at the document's δ", content, note))
     return rows
 
