@@ -30,24 +30,24 @@ _NOT_PRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd
 def _read_file(name: str) -> str:
     """Return the text of a document's file, without a byte order mark. Raises `DocumentError`."""
     if "\0" in name:
-        _refuse(name, "file-not-found", "no file can have this name")
+        _refuse("file-not-found", "no file can have this name", name)
     if "\n" in name:
         message = "this looks like YAML text, but the path of a file or a mapping is expected"
-        _refuse("document", "file-not-found", message)
+        _refuse("file-not-found", message, "document")
     if name in ("-", "/dev/stdin"):
         message = "only the commands read standard input; give a path, or a mapping such as yaml.safe_load returns"
-        _refuse(name, "not-a-file", message)
+        _refuse("not-a-file", message, name)
     path = Path(name)
     try:
         _check_regular(name, path.stat())
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except (FileNotFoundError, NotADirectoryError):
-        _refuse(name, "file-not-found", "no such file", suggestion=_similar_file(path))
+        _refuse("file-not-found", "no such file", name, suggestion=_similar_file(path))
     except PermissionError:
-        _refuse(name, "permission-denied", "this user has no permission to read the file")
+        _refuse("permission-denied", "this user has no permission to read the file", name)
     except OSError as error:
-        _refuse(name, "unreadable-file", f"the file cannot be read: {error.strerror or error}")
+        _refuse("unreadable-file", f"the file cannot be read: {error.strerror or error}", name)
     return decoded(name, data)
 
 
@@ -55,33 +55,33 @@ def decoded(name: str, data: bytes) -> str:
     """Decode UTF-8 bytes, without a byte order mark; errors call the source `name`. Raises `DocumentError`."""
     _check_size(name, len(data))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        _refuse(name, "not-text", "the file is UTF-16; save it as UTF-8")
+        _refuse("not-text", "the file is UTF-16; save it as UTF-8", name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # A decoder that skips the byte order mark starts counting after it, as the columns of an editor do.
         before = error.object[: error.start].decode()
         odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
-        _refuse(name, "not-text", odd_byte, **_end(before))
+        _refuse("not-text", odd_byte, name, **_end(before))
     if odd := _NOT_PRINTABLE.search(text):
         before = text[: odd.start()]
         message = f"the control character U+{ord(odd[0]):04X} does not belong in a text"
-        _refuse(name, "not-text", message, **_end(before))
+        _refuse("not-text", message, name, **_end(before))
     return text
 
 
 def _check_regular(name: str, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        _refuse(name, "not-a-file", "this is a folder; give the YAML file in it")
+        _refuse("not-a-file", "this is a folder; give the YAML file in it", name)
     if not stat.S_ISREG(status.st_mode):
         message = "this is not a regular file but a pipe, a socket or a device; `-` is standard input"
-        _refuse(name, "not-a-file", message)
+        _refuse("not-a-file", message, name)
     _check_size(name, status.st_size)
 
 
 def _check_size(name: str, size: int) -> None:
     if size > LARGEST_FILE:
-        _refuse(name, "file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes")
+        _refuse("file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes", name)
 
 
 def _end(before: str) -> dict[str, int]:
@@ -99,7 +99,7 @@ def _similar_file(path: Path) -> str | None:
     return str(path.with_name(similar)) if similar is not None else None
 
 
-def _refuse(name: str, slug: str, message: str, **where: Any) -> NoReturn:
+def _refuse(slug: str, message: str, name: str, **where: Any) -> NoReturn:
     raise DocumentError([Problem(slug, message, file=name, **where)])
 
 

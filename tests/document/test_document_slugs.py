@@ -51,7 +51,7 @@ ELSEWHERE = {
 
 def slugs_in(folder: Path) -> set[str]:
     """The slugs that source code gives to problems: literals that come first in the calls that make them."""
-    makers = {"Problem", "problem", "refuse", "add_problem", "stop_with"}
+    makers = {"Problem", "problem", "refuse", "_refuse", "add_problem", "stop_with"}
     slugs = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
