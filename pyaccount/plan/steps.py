@@ -35,7 +35,6 @@ from pyaccount.plan.common import neighbours_assumption
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.plan.protection import Case, RunCase
 from pyaccount.plan.rounds import Bounds, chosen, compositions, largest_loss
-from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.theorem import Around
 from pyaccount.profiles import ProfileKind, Rounds
 
@@ -66,7 +65,7 @@ def steps_of(case: Case) -> dict[Adjacency, int]:
     if privacy.group_size == "solve" or any(run.protects_users for run in runs):
         return {}
     found: dict[Adjacency, int] = {}
-    drawn = any(sampler_plan(RunCase(case.asked, run)).fixed_draws() is not None for run in runs)
+    drawn = any(run.sampler.fixed_draws for run in runs)
     if privacy.group_size > 1 and not (drawn and privacy.adjacency == "add-remove"):
         found[privacy.adjacency] = 1
     if privacy.adjacency == "replace-one" and isinstance(case.node, TrainingNode):
@@ -76,7 +75,7 @@ def steps_of(case: Case) -> dict[Adjacency, int]:
 
 def _drawn_several_times(case: RunCase) -> bool:
     """Whether one round may contain a record more than once."""
-    return sampler_plan(case).fixed_draws() is not None or getattr(case.node.sampler, "draws_per_iteration", 1) != 1
+    return case.node.sampler.fixed_draws or getattr(case.node.sampler, "draws_per_iteration", 1) != 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ def test_it_has_no_normal_form() -> None:
         {"privacy": {"adjacency": "replace-one"}},
         {"privacy": {"group_size": 2}},
         {"training": {"iterations": 2, "dataset_size": 4, "expected_batch_size": 4}},
+        {"privacy": {"epsilon": 1.0}, "training": {"iterations": 2, "dataset_size": 4, "expected_batch_size": "solve"}},
         {
             "matrix": {"kind": "banded-square-root", "bands": 13},
             "training": {"iterations": 40, "dataset_size": 4, "expected_batch_size": 1},
