@@ -19,22 +19,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
+from pyaccount.errors import PlanExceededError, RunError, importing
 from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.training import TrainingRun
 from pyaccount.training.run import Rehearsal
 
-try:
+with importing("torch", "lightning", by=__name__):
     import torch
     from lightning.pytorch import Callback, LightningModule, Trainer
     from lightning.pytorch.utilities import rank_zero_warn
     from torch import Tensor, nn
     from torch.optim.lr_scheduler import ReduceLROnPlateau
     from torch.utils.data import DataLoader, Sampler, default_collate
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "lightning"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.lightning needs it") from error
 
 from pyaccount.integrations.records import Tensors, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 
-try:
+with importing("torch", "opacus", by=__name__):
     import torch
     from opacus.grad_sample import (
         AbstractGradSampleModule,
@@ -29,10 +29,6 @@ try:
     from opacus.validators import ModuleValidator
     from torch import nn
     from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
 
 from pyaccount.integrations.opacus_ghost import GhostModule, TriedLoss
 from pyaccount.training.clipping import LEAST_NORM, wide

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
+from pyaccount.errors import MissingExtraError, PlanExceededError, RunError, importing
 from pyaccount.files import write_atomically
 from pyaccount.integrations.facts import Progress, rounds_of_epoch
 from pyaccount.integrations.model_card import write_card
@@ -35,16 +35,12 @@ from pyaccount.integrations.training_arguments import (
 )
 from pyaccount.training import TrainingRun
 
-try:
+with importing("torch", "transformers", by=__name__):
     import torch
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, Dataset, Sampler
     from transformers import Trainer, TrainerCallback, TrainingArguments
     from transformers.trainer_utils import TrainOutput, get_last_checkpoint
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "transformers"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
 from pyaccount.integrations.choosing import RECORDS, Way, attend, attention_of, fastest, made_up
 from pyaccount.integrations.records import Tensors, parts_of, tried_of

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training.run import TrainingRun
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
     from torch.func import functional_call, grad, grad_and_value, vmap
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
 
 from pyaccount.training.dropout import drawn_by_key
 from pyaccount.training.precision import weighted_sums, without_autocast

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import DomainError, MissingExtraError, PlanExceededError
+from pyaccount.errors import DomainError, PlanExceededError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.device needs it") from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
