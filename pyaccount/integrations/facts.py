@@ -149,7 +149,12 @@ def tracked(certificate: str | os.PathLike[str] | Certificate) -> Tracked:
     known = stated(certificate, failing=True)
     one = Certified(known.data)
     parameters = {**circumstances(known.data), "holds": known.data.holds, "certificate_sha256": known.sha256}
-    text = one.to_json() if isinstance(certificate, Certified) else _text(certificate)
+    if isinstance(certificate, Certified):
+        text = one.to_json()
+    else:
+        # The text of the file as it is, so that its digest stays.
+        with open(certificate, encoding="utf-8", newline="") as stream:  # noqa: PTH123 - a name of any kind
+            text = stream.read()
     files = {"certificate.json": text, "report.html": one.to_html()}
     return Tracked(known.data.statement, parameters, bounds(known.data), files)
 
@@ -161,13 +166,6 @@ def spent(accountant: Accountant) -> tuple[float, int, str]:
     """
     state = json.dumps(accountant.state_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return accountant.epsilon_spent(), accountant.steps, state
-
-
-def _text(file: str | os.PathLike[str] | Certificate) -> str:
-    """Return the text of a certificate's file, so that its digest stays."""
-    assert isinstance(file, str | os.PathLike)
-    with open(file, encoding="utf-8", newline="") as stream:  # noqa: PTH123 - a name of any kind
-        return stream.read()
 
 
 #: The kind of a guarantee without samples.
