@@ -26,7 +26,7 @@ from pyaccount.certificate.certificate import Certificate as Certified
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import refused
-from pyaccount.errors import DomainError, RunError, printable, quoted
+from pyaccount.errors import DomainError, PlanExceededError, RunError, printable, quoted
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
@@ -294,6 +294,24 @@ def _now() -> datetime:
 
 def _written(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def check_size(name: str, data: Any, run: TrainingRun, more: str = "") -> None:
+    """Raise `RunError` for data of another size than the run's; `name` is what the trainer calls them."""
+    sizes = sorted(set(run.records))
+    if sizes != [len(data)]:
+        raise RunError(
+            f"{name} has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run{more}"
+        )
+
+
+def check_rounds_left(run: TrainingRun) -> None:
+    """Raise `PlanExceededError` if no round is left to train."""
+    if run.round >= run.rounds:
+        raise PlanExceededError(
+            f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
+            "iterations, and a run of its own, whose guarantee adds to that of this one"
+        )
 
 
 def rounds_of_epoch(run: TrainingRun) -> range:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyaccount.errors import RunError, importing
-from pyaccount.integrations.facts import Progress
+from pyaccount.integrations.facts import Progress, check_size
 from pyaccount.training import TrainingRun
 
 with importing("torch", "opacus", by=__name__):
@@ -455,11 +455,7 @@ class PrivacyEngine:
                 "data_loader reads an IterableDataset: the run draws records by their numbers, so give a data set with a length "
                 "and rows by number"
             )
-        sizes = sorted(set(self.run.records))
-        if sizes != [len(data)]:
-            raise RunError(
-                f"data_loader has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
-            )
+        check_size("data_loader", data, self.run)
         _check_sampler(given)
         batches = HandedOut(self.run, len(given))
         batches.ahead = given.num_workers * (given.prefetch_factor or 0)
