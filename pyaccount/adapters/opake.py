@@ -46,7 +46,7 @@ _NOT_SAMPLED = (
 )
 
 
-class Process(Part):
+class OpakeProcess(Part):
     """A process of opake, or its state, whose class is under `type`."""
 
     @property
@@ -86,28 +86,28 @@ def from_process(  # noqa: PLR0913 - the head of the document, which a process d
 
     Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, if no document describes a part.
     """
-    whole = Process(process, ())
+    whole = OpakeProcess(process, ())
     bodies = _bodies(whole)
     if not bodies:
         no_equivalent((), "the process releases nothing: a document needs at least one round", value=whole.kind)
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
-def _bodies(process: Process) -> list[BodyMapping]:
+def _bodies(process: OpakeProcess) -> list[BodyMapping]:
     """Return the bodies of a process in order.
 
     Compositions are traversed in a loop and not by recursion, because opake nests them one level deeper with every step.
     """
     bodies: list[BodyMapping] = []
-    pending: list[tuple[Process, int]] = [(process, 1)]
+    pending: list[tuple[OpakeProcess, int]] = [(process, 1)]
     while pending:
         node, count = pending.pop()
         shown = node.path[:DEEPEST]
         if node.kind == "Composed":
-            pending += [(Process(node.get(side), (*shown, side)), count) for side in ("right", "left")]
+            pending += [(OpakeProcess(node.get(side), (*shown, side)), count) for side in ("right", "left")]
         elif node.kind in ("Repeated", "CachedProcess"):
             runs = count * (node.whole("count", COUNT) if node.kind == "Repeated" else 1)
-            pending.append((Process(node.get("inner"), (*shown, "inner")), runs))
+            pending.append((OpakeProcess(node.get("inner"), (*shown, "inner")), runs))
         elif node.kind != "Identity":
             if count not in COUNT:
                 message = f"{count} runs are more than a document can describe"
@@ -130,7 +130,7 @@ def _repeated(body: BodyMapping, count: int) -> BodyMapping:
     return body | {"count": count}
 
 
-def _leaf(node: Process) -> list[BodyMapping]:
+def _leaf(node: OpakeProcess) -> list[BodyMapping]:
     reader = _READERS.get(node.kind)
     if reader is None:
         reason = _REFUSED.get(node.kind, f"no document describes this process; the adapter reads {', '.join(_READERS)}")
@@ -138,11 +138,11 @@ def _leaf(node: Process) -> list[BodyMapping]:
     return reader(node)
 
 
-def _gaussian(node: Process) -> list[BodyMapping]:
+def _gaussian(node: OpakeProcess) -> list[BodyMapping]:
     return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node)}]
 
 
-def _guarantee(node: Process) -> list[BodyMapping]:
+def _guarantee(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body of an (ε, δ), which is none for (0, 0): this releases nothing."""
     epsilon, delta = node.real("epsilon", EPSILON), node.real("delta", BASE_DELTA)
     if delta == 1.0:
@@ -154,12 +154,12 @@ def _guarantee(node: Process) -> list[BodyMapping]:
     return [{"mechanism": {"kind": "stated", "epsilon": epsilon} | ({"delta": delta} if delta else {})}]
 
 
-def _poisson(node: Process) -> list[BodyMapping]:
+def _poisson(node: OpakeProcess) -> list[BodyMapping]:
     training: BodyMapping = {"iterations": 1, "sampling_probability": node.real("sample_rate", _RATE)}
     return [_truncated(node, training, _noise(node.at("inner")))]
 
 
-def _truncated(node: Process, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
+def _truncated(node: OpakeProcess, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
     """Return a body with Poisson sampling, whose batches are truncated if the process says so."""
     sampler: BodyMapping = {"kind": "poisson"}
     if node.get("truncated_batch_size") is not None:
@@ -168,14 +168,14 @@ def _truncated(node: Process, training: BodyMapping, noise: BodyMapping) -> Body
     return {"training": training, "sampler": sampler, "noise": noise}
 
 
-def _parallel_poisson(node: Process) -> list[BodyMapping]:
+def _parallel_poisson(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body for several workers that draw independently, with noise that is added once: several draws in a round."""
     workers = node.whole("num_workers", DRAWS_PER_ITERATION)
     (body,) = _poisson(node.at("inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
 
 
-def _k_out_of_t(node: Process) -> list[BodyMapping]:
+def _k_out_of_t(node: OpakeProcess) -> list[BodyMapping]:
     taken, rounds = node.whole("k", ITERATIONS), node.whole("n_steps", ITERATIONS)
     noise = _noise(node.at("inner"))
 
@@ -194,7 +194,7 @@ def _k_out_of_t(node: Process) -> list[BodyMapping]:
     return [allocated(count, size, 1) for count, size in blocks if count]
 
 
-def _mf_gaussian(node: Process) -> list[BodyMapping]:
+def _mf_gaussian(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body of a run without sampling, in which the rounds of a record may be known."""
     if node.get("n_steps") is None:
         message = "without n_steps this is only a recipe for a sampled run, not a release: give the process of the sampled run"
@@ -209,7 +209,7 @@ def _mf_gaussian(node: Process) -> list[BodyMapping]:
     return [_with_matrix(node, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
 
 
-def _cyclic_poisson(node: Process) -> list[BodyMapping]:
+def _cyclic_poisson(node: OpakeProcess) -> list[BodyMapping]:
     iterations, rate = node.whole("n_steps", ITERATIONS), node.real("sample_rate", _RATE)
     inner, strategy = node.at("inner"), node.at("inner", "strategy")
     training: BodyMapping = {"iterations": iterations, "sampling_probability": rate}
@@ -219,21 +219,21 @@ def _cyclic_poisson(node: Process) -> list[BodyMapping]:
     return [_with_matrix(inner, sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _b_min_sep(node: Process) -> list[BodyMapping]:
+def _b_min_sep(node: OpakeProcess) -> list[BodyMapping]:
     iterations = node.whole("n_steps", ITERATIONS)
     sampler = {"kind": "b-min-sep", "min_separation": _bands(node.at("inner", "strategy"))}
     training = {"iterations": iterations, "participation_rate": node.real("p0", _RATE)}
     return [_with_matrix(node.at("inner"), sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _balls_in_bins(node: Process) -> list[BodyMapping]:
+def _balls_in_bins(node: OpakeProcess) -> list[BodyMapping]:
     iterations, count = node.whole("n_steps", ITERATIONS), node.whole("num_bins", BINS)
     sampler, pattern = {"kind": "balls-in-bins", "bins": count}, (count, -(-iterations // count))
     return [_with_matrix(node.at("inner"), sampler=sampler, training={"iterations": iterations}, pattern=pattern)]
 
 
 def _with_matrix(
-    inner: Process, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
+    inner: OpakeProcess, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
 ) -> BodyMapping:
     """Return the body of a run with an MfGaussian's strategy.
 
@@ -265,7 +265,7 @@ def _with_matrix(
     }
 
 
-_READERS: dict[str, Callable[[Process], list[BodyMapping]]] = {
+_READERS: dict[str, Callable[[OpakeProcess], list[BodyMapping]]] = {
     "Gaussian": _gaussian,
     "AdaClip": _gaussian,
     "EpsDelta": _guarantee,
@@ -279,7 +279,7 @@ _READERS: dict[str, Callable[[Process], list[BodyMapping]]] = {
 }
 
 
-def _noise(node: Process) -> BodyMapping:
+def _noise(node: OpakeProcess) -> BodyMapping:
     """Return the section `noise` of an inner mechanism.
 
     Adaptive clipping also releases counts of clipped gradients. A record changes each count by ½, so in units of that
@@ -304,7 +304,7 @@ def _noise(node: Process) -> BodyMapping:
     return {"multiplier": node.real("noise_multiplier", NOISE_MULTIPLIER)}
 
 
-def _bands(strategy: Process) -> int:
+def _bands(strategy: OpakeProcess) -> int:
     if strategy.kind != "BandMfStrategy":
         message = "only a banded strategy keeps participations apart"
         no_equivalent(strategy.path, message, value=strategy.kind, allowed="BandMfStrategy")
