@@ -9,7 +9,8 @@ package, so that every other module, and the compiled core, can use it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -430,6 +431,20 @@ class MissingExtraError(PyaccountError):
         """
         way_out = f", or {instead}" if instead else ""
         return cls(f'{package} is not installed, and {why}: pip install "{DISTRIBUTION}[{EXTRAS[package]}]"{way_out}')
+
+
+@contextmanager
+def importing(*modules: str, by: str, package: str = "") -> Iterator[None]:
+    """Raise `MissingExtraError` if one of these modules cannot be imported in the context because it is not installed.
+
+    `by` names what needs it, and `package` the package of `EXTRAS` that has it, if it has another name than the module.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in modules:
+            raise
+        raise MissingExtraError.of(package or error.name, f"{by} needs it") from error
 
 
 def path_text(path: Path) -> str:

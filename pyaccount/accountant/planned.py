@@ -57,12 +57,13 @@ class Planned:
             runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
                 # Whole runs and a part of one are two phases; the document may not have room for both.
-                full = runs > 0 and index + 2 not in PHASES
-                return (
-                    done
-                    + runs * iterations
-                    + (0 if not rest else iterations if full else _expressible(of_run(case), rest))
-                )
+                if rest and runs > 0 and index + 2 not in PHASES:
+                    rest = iterations
+                elif rest:
+                    run = of_run(case)
+                    whole = matrix_plan(run).from_file
+                    rest = iterations if whole else sampler_plan(run).shortest_run(rest)
+                return done + runs * iterations + rest
             done += body.count * iterations
         return done
 
@@ -174,13 +175,6 @@ def _first(schedule: Any, rounds: int) -> Any:
     if isinstance(schedule, list):
         return schedule[:rounds]
     return schedule | {"rounds": rounds} if "file" in schedule else schedule
-
-
-def _expressible(case: RunCase, rounds: int) -> int:
-    """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
-    if matrix_plan(case).from_file:
-        return number(case.node.training.iterations)
-    return sampler_plan(case).shortest_run(rounds)
 
 
 def _keep(case: Case, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:

@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.adapters.dp_accounting_mechanisms import (
     MECHANISMS,
-    field_of,
     law_of_runs,
-    mechanism_of,
     of_mixture,
-    type_name,
     with_empty_records,
 )
-from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
+from pyaccount.adapters.reading import BodyMapping, Part, document, no_equivalent, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.noise import effective
@@ -84,14 +81,16 @@ def from_event(  # noqa: PLR0913 - the head of the document, which an event does
     """
     bodies = bodies_of(event, adjacency)
     if not bodies:
-        no_equivalent((), "the events release nothing: a document needs at least one round", value=type_name(event))
+        kind = type(event).__name__
+        no_equivalent((), "the events release nothing: a document needs at least one round", value=kind)
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
 def bodies_of(event: object, adjacency: str) -> list[BodyMapping]:
     """Return the phases of an event tree under an adjacency; none if it releases nothing. Raises the errors of `from_event`."""
-    bodies = _bodies(event, (), 1)
-    if adjacency == "replace-one" and (place := _mixture_in(event, ())) is not None:
+    whole = Part(event, ())
+    bodies = _bodies(whole, 1)
+    if adjacency == "replace-one" and (place := _mixture_in(whole)) is not None:
         message = "a mixture does not describe a record that is replaced by another one: use add-remove or zero-out"
         no_equivalent(place, message, value=adjacency, allowed="add-remove or zero-out")
     if adjacency == "zero-out":
@@ -125,35 +124,33 @@ def to_event(source: Source) -> Any:
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
 
 
-def _mixture_in(event: object, path: Path) -> Path | None:
+def _mixture_in(event: Part) -> Path | None:
     """Return the path of a mixture in a tree that was read; None if there is none."""
-    if type_name(event) == "MixtureOfGaussiansDpEvent":
-        return path
-    parts: list[tuple[object, Path]] = [(one, ("events", i)) for i, one in enumerate(getattr(event, "events", ()))]
-    parts += [(event.event, ("event",))] if hasattr(event, "event") else []
-    places = (_mixture_in(one, (*path, *place)) for one, place in parts)
-    return next((place for place in places if place is not None), None)
+    if event.kind == "MixtureOfGaussiansDpEvent":
+        return event.path
+    parts = _parts(event) if hasattr(event.source, "events") else []
+    parts += [event.at("event")] if hasattr(event.source, "event") else []
+    return next((place for place in map(_mixture_in, parts) if place is not None), None)
 
 
-def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
-    """Return the bodies of `count` runs of an event, whose path in the tree is `path`."""
-    kind = type_name(event)
-    if len(path) > DEEPEST:
-        no_equivalent(path[:8], f"the tree has more than {DEEPEST} levels", value=kind)
-    if kind == "NoOpDpEvent" or count == 0:
+def _bodies(event: Part, count: int) -> list[BodyMapping]:
+    """Return the bodies of `count` runs of an event."""
+    if len(event.path) > DEEPEST:
+        no_equivalent(event.path[:8], f"the tree has more than {DEEPEST} levels", value=event.kind)
+    if event.kind == "NoOpDpEvent" or count == 0:
         return []
-    if kind == "SelfComposedDpEvent":
-        runs = whole_in(field_of(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
-        return _bodies(field_of(event, "event", path), (*path, "event"), count * runs)
-    if kind == "ComposedDpEvent":
+    if event.kind == "SelfComposedDpEvent":
+        runs = event.whole("count", _COUNT_FROM_ZERO)
+        return _bodies(event.at("event"), count * runs)
+    if event.kind == "ComposedDpEvent":
         # The guarantee of a composition does not depend on the order, so runs of the whole may be replaced by runs of its parts.
-        parts = enumerate(_parts(event, path))
-        return [body for i, part in parts for body in _bodies(part, (*path, "events", i), count)]
-    return _leaf(event, kind, path, count)
+        return [body for part in _parts(event) for body in _bodies(part, count)]
+    return _leaf(event, count)
 
 
-def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
+def _leaf(event: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` runs of an event that is not a composition."""
+    kind, path = event.kind, event.path
     if count not in ITERATIONS:
         message = f"{count} runs are more than a document can describe"
         no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
@@ -164,71 +161,63 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
         "RepeatAndSelectDpEvent": _selected,
     }
     if kind in alone:
-        return alone[kind](event, path, count)
+        return alone[kind](event, count)
     if kind in ("GaussianDpEvent", "LaplaceDpEvent"):
-        return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
+        return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event)}]
     if kind in MECHANISMS:
-        stated = mechanism_of(event, path)
+        stated = MECHANISMS[kind](event)
         return [] if stated is None else [{"mechanism": stated} | ({} if count == 1 else {"count": count})]
     if kind in ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "SampledWithReplacementDpEvent"):
-        return _sampled(event, kind, path, count)
+        return _sampled(event, count)
     reason = _REFUSED.get(kind, f"no document describes this event; the adapter reads {_READ}")
     return no_equivalent(path, reason, value=kind)
 
 
-def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
+def _sampled(event: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` runs of a sampled event, in which one draw is used for one release."""
-    inner, place = field_of(event, "event", path), (*path, "event")
+    inner = event.at("event")
     while True:
-        if type_name(inner) == "SelfComposedDpEvent" and field_of(inner, "count", place) == 1:
-            inner, place = field_of(inner, "event", place), (*place, "event")
-        elif type_name(inner) == "ComposedDpEvent" and len(_parts(inner, place)) == 1:
-            inner, place = _parts(inner, place)[0], (*place, "events", 0)
+        if inner.kind == "SelfComposedDpEvent" and inner.get("count") == 1:
+            inner = inner.at("event")
+        elif inner.kind == "ComposedDpEvent" and len(_parts(inner)) == 1:
+            (inner,) = _parts(inner)
         else:
             break
-    if type_name(inner) == "NoOpDpEvent":
+    if inner.kind == "NoOpDpEvent":
         return []
-    if kind == "PoissonSampledDpEvent" and type_name(inner) != "GaussianDpEvent":
-        return _sampled_phases(event, inner, path, place, count)
-    if type_name(inner) in ("SelfComposedDpEvent", "ComposedDpEvent"):
+    if event.kind == "PoissonSampledDpEvent" and inner.kind != "GaussianDpEvent":
+        return _sampled_phases(event, inner, count)
+    if inner.kind in ("SelfComposedDpEvent", "ComposedDpEvent"):
         no_equivalent(
-            place,
+            inner.path,
             "one draw is used for several releases, which do not compose like rounds with draws of their own; put the "
             "composition outside (SelfComposedDpEvent of a sampled event) if every release has its own draw, or describe k "
             "Gaussian releases from one draw as one with noise multiplier σ/√k",
-            value=type_name(inner),
+            value=inner.kind,
         )
-    if type_name(inner) != "GaussianDpEvent":
-        reason = _REFUSED.get(type_name(inner), "only Gaussian noise is described below a sampler")
-        no_equivalent(place, reason, value=type_name(inner), allowed="GaussianDpEvent")
-    noise, training = _noise(inner, place), {"iterations": count}
-    if kind == "PoissonSampledDpEvent":
-        rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+    if inner.kind != "GaussianDpEvent":
+        reason = _REFUSED.get(inner.kind, "only Gaussian noise is described below a sampler")
+        no_equivalent(inner.path, reason, value=inner.kind, allowed="GaussianDpEvent")
+    noise, training = _noise(inner), {"iterations": count}
+    if event.kind == "PoissonSampledDpEvent":
+        rate = event.real("sampling_probability", _FROM_ZERO)
         if rate == 0.0:
             return []
         return [{"training": training | {"sampling_probability": rate}, "sampler": {"kind": "poisson"}, "noise": noise}]
-    training |= {
-        "dataset_size": whole_in(
-            field_of(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")
-        ),
-        "expected_batch_size": whole_in(
-            field_of(event, "sample_size", path),
-            DRAWS if kind == "SampledWithReplacementDpEvent" else LARGEST_BATCH,
-            (*path, "sample_size"),
-        ),
-    }
-    sampler = "with-replacement" if kind == "SampledWithReplacementDpEvent" else "fixed-size"
+    replaced = event.kind == "SampledWithReplacementDpEvent"
+    training["dataset_size"] = event.whole("source_dataset_size", DATASET_SIZE)
+    training["expected_batch_size"] = event.whole("sample_size", DRAWS if replaced else LARGEST_BATCH)
+    sampler = "with-replacement" if replaced else "fixed-size"
     return [{"training": training, "sampler": {"kind": sampler}, "noise": noise}]
 
 
-def _sampled_phases(event: object, inner: object, path: Path, place: Path, count: int) -> list[BodyMapping]:
+def _sampled_phases(event: Part, inner: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` samples, on each of which all parts of an event are run."""
-    rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
-    bodies = [] if rate == 0.0 else _bodies(inner, place, 1)
+    rate = event.real("sampling_probability", _FROM_ZERO)
+    bodies = [] if rate == 0.0 else _bodies(inner, 1)
     if any("phases" in body for body in bodies):
-        no_equivalent(
-            place, "a sample is drawn from another sample, which no document describes", value=type_name(inner)
-        )
+        message = "a sample is drawn from another sample, which no document describes"
+        no_equivalent(inner.path, message, value=inner.kind)
     if not bodies:
         return []
     runs: BodyMapping = {} if count == 1 else {"count": count}
@@ -246,65 +235,57 @@ def _sampled_phases(event: object, inner: object, path: Path, place: Path, count
     return [{"sampler": sampler, "phases": bodies, **runs}]
 
 
-def _selected(event: object, path: Path, count: int) -> list[BodyMapping]:
+def _selected(event: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` selections of the best of a random number of runs."""
-    select = law_of_runs(event, path)
-    bodies = _bodies(field_of(event, "event", path), (*path, "event"), 1)
+    select = law_of_runs(event)
+    bodies = _bodies(event.at("event"), 1)
     if any("select" in body for body in bodies):
-        no_equivalent((*path, "event"), "the runs of a selection select themselves, which no document describes")
+        no_equivalent((*event.path, "event"), "the runs of a selection select themselves, which no document describes")
     return [{"select": select, "phases": bodies} | ({} if count == 1 else {"count": count})] if bodies else []
 
 
-def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:
-    rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+def _truncated(event: Part, count: int) -> list[BodyMapping]:
+    rate = event.real("sampling_probability", _FROM_ZERO)
     if rate == 0.0:
         return []
-    records = whole_in(field_of(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
-    limit = whole_in(field_of(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
+    records, limit = event.whole("dataset_size", DATASET_SIZE), event.whole("truncated_batch_size", LARGEST_BATCH)
     training = {"iterations": count, "sampling_probability": rate, "dataset_size": records}
-    return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event, path)}]
+    return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event)}]
 
 
-def _tree(event: object, path: Path, count: int) -> list[BodyMapping]:
+def _tree(event: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` runs of one or several trees, in one of which a record takes part once.
 
     The blocks of the different trees have no round in common, so the tree in which a record moves the most blocks is the
     worst: the longest one, with ⌊log₂ n⌋ + 1 = ⌈log₂(n + 1)⌉ blocks of a leaf. The noise multiplier is that of a block.
     """
-    steps = field_of(event, "step_counts", path)
+    steps, path = event.get("step_counts"), event.path
     listed = list(steps) if isinstance(steps, Sequence) and not isinstance(steps, str | bytes) else [steps]
     counts = [whole_in(one, _TREE_FROM_ZERO, (*path, "step_counts")) for one in listed]
     if max(counts, default=0) == 0:
         return []
     if count not in COUNT:
-        no_equivalent(
-            path,
-            f"{count} runs are more than a document can describe",
-            value=type_name(event),
-            allowed=COUNT.describe(),
-        )
+        message = f"{count} runs are more than a document can describe"
+        no_equivalent(path, message, value=event.kind, allowed=COUNT.describe())
     body: BodyMapping = {
         "training": {"iterations": max(counts)},
         "sampler": {"kind": "none", "max_participations": 1},
         "matrix": {"kind": "tree", "normalize": False},
-        "noise": _noise(event, path),
+        "noise": _noise(event),
     }
     return [body if count == 1 else body | {"count": count}]
 
 
-def _noise(event: object, path: Path) -> dict[str, Any]:
-    multiplier = real(field_of(event, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
-    laplace = type_name(event) == "LaplaceDpEvent"
-    return {"kind": "laplace", "multiplier": multiplier} if laplace else {"multiplier": multiplier}
+def _noise(event: Part) -> dict[str, Any]:
+    noise = {"multiplier": event.real("noise_multiplier", NOISE_MULTIPLIER)}
+    return {"kind": "laplace", **noise} if event.kind == "LaplaceDpEvent" else noise
 
 
-def _parts(event: object, path: Path) -> Sequence[object]:
-    events = field_of(event, "events", path)
+def _parts(event: Part) -> list[Part]:
+    events, path = event.get("events"), (*event.path, "events")
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
-        wrong_type_error(
-            (*path, "events"), f"must be a list of events, not {quoted(events)}", quoted(events), "a list of events"
-        )
-    return events
+        wrong_type_error(path, f"must be a list of events, not {quoted(events)}", quoted(events), "a list of events")
+    return [Part(one, (*path, index)) for index, one in enumerate(events)]
 
 
 #: The samplers that an event can describe.

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.adapters.dp_accounting_mechanisms import type_name
 from pyaccount.adapters.reading import document, no_equivalent, wrong_type_error
 from pyaccount.document.ranges import STATED_POINTS
 from pyaccount.errors import CertificateError, DomainError, MissingExtraError, NumericsError, Path, quoted
@@ -180,5 +179,5 @@ def _chosen(weights: Any) -> list[int]:
 def _field(source: object, name: str, path: Path) -> Any:
     if not hasattr(source, name):
         what = "a PrivacyLossDistribution of dp_accounting"
-        wrong_type_error(path, f"must be {what}, not {quoted(type_name(source))}", type_name(source), what)
+        wrong_type_error(path, f"must be {what}, not {quoted(type(source).__name__)}", type(source).__name__, what)
     return getattr(source, name)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pyaccount.adapters.reading import BodyMapping, no_equivalent, real, whole_in, wrong_type_error
+from pyaccount.adapters.reading import BodyMapping, Part, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import (
     BASE_DELTA,
     CONTRIBUTION,
@@ -31,7 +31,7 @@ from pyaccount.document.ranges import (
     SENSITIVITY,
     SHIFT,
 )
-from pyaccount.errors import Path, quoted
+from pyaccount.errors import quoted
 from pyaccount.reading.numerals import Range
 
 _FROM_ZERO = Range(0, 1)
@@ -44,35 +44,19 @@ _MARGIN = 4e-16
 MechanismMapping = dict[str, Any]
 
 
-def type_name(event: object) -> str:
-    """Return the name of an event's class, by which events are told apart."""
-    return type(event).__name__
-
-
-def field_of(event: object, name: str, path: Path) -> Any:
-    """Return a field of an event. Raises `DocumentError` if it has none of that name."""
-    try:
-        return getattr(event, name)
-    except AttributeError:
-        no_equivalent(path, f"this {type_name(event)} has no field {name}", value=type_name(event))
-
-
-def mechanism_of(event: object, path: Path) -> MechanismMapping | None:
-    """Return the mechanism of an event of `MECHANISMS`; None if it releases nothing. Raises `DocumentError` for others."""
-    return MECHANISMS[type_name(event)](event, path)
-
-
-def law_of_runs(event: object, path: Path) -> MechanismMapping:
+def law_of_runs(event: Part) -> MechanismMapping:
     """Return the law of the number of runs of a `RepeatAndSelectDpEvent`, whose mean the event states.
 
     The stopping probability is that of the mean, rounded down: with it there are more runs.
     """
-    mean, stated = _number(event, "mean", MEAN_RUNS, path), field_of(event, "shape", path)
-    if stated == math.inf:
+    mean = event.real("mean", MEAN_RUNS)
+    if event.get("shape") == math.inf:
         return {"kind": "poisson", "mean": mean}
-    shape = real(stated, RUN_SHAPE, (*path, "shape"))
+    shape = event.real("shape", RUN_SHAPE)
     if mean <= 1.0:
-        no_equivalent((*path, "mean"), "with at least one run the mean of their number is greater than 1", value=mean)
+        no_equivalent(
+            (*event.path, "mean"), "with at least one run the mean of their number is greater than 1", value=mean
+        )
 
     def mean_at(log: float) -> float:
         """Return (1/γ − 1)·η/(1 − γ^η) at ln γ; for η = 0 its limit."""
@@ -80,7 +64,7 @@ def law_of_runs(event: object, path: Path) -> MechanismMapping:
 
     low, high = math.log(PROBABILITY_BELOW_ONE.minimum), -1e-12
     if mean_at(low) < mean:
-        no_equivalent((*path, "mean"), "there are more runs than a document can describe", value=mean)
+        no_equivalent((*event.path, "mean"), "there are more runs than a document can describe", value=mean)
     for _ in range(200):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if mean_at(middle) >= mean else (low, middle)
@@ -99,53 +83,51 @@ def with_empty_records(bodies: Iterable[MechanismMapping]) -> None:
             mechanism["empty_record"] = "uniform"
 
 
-def _number(event: object, name: str, allowed: Range, path: Path) -> float:
-    return real(field_of(event, name, path), allowed, (*path, name))
-
-
-def _guarantee(event: object, path: Path) -> MechanismMapping:
-    stated: MechanismMapping = {"kind": "stated", "epsilon": _number(event, "epsilon", EPSILON, path)}
-    delta = _number(event, "delta", BASE_DELTA, path)
+def _guarantee(event: Part) -> MechanismMapping:
+    stated: MechanismMapping = {"kind": "stated", "epsilon": event.real("epsilon", EPSILON)}
+    delta = event.real("delta", BASE_DELTA)
     return stated | ({"delta": delta} if delta else {})
 
 
-def _concentrated(event: object, path: Path) -> MechanismMapping | None:
-    rho, xi = _number(event, "rho", _NOT_NEGATIVE, path), _number(event, "xi", _NOT_NEGATIVE, path)
+def _concentrated(event: Part) -> MechanismMapping | None:
+    rho, xi = event.real("rho", _NOT_NEGATIVE), event.real("xi", _NOT_NEGATIVE)
     if rho == 0.0:
         return {"kind": "stated", "epsilon": xi} if xi else None
-    _number(event, "rho", RHO, path)
+    event.real("rho", RHO)
     return {"kind": "stated", "rho": rho} | ({"xi": xi} if xi else {})
 
 
-def _randomized_response(event: object, path: Path) -> MechanismMapping | None:
-    random, values = _number(event, "noise_parameter", _FROM_ZERO, path), field_of(event, "num_buckets", path)
-    if values == 1 or random == 1.0:
+def _randomized_response(event: Part) -> MechanismMapping | None:
+    random = event.real("noise_parameter", _FROM_ZERO)
+    if event.get("num_buckets") == 1 or random == 1.0:
         return None
-    k = whole_in(values, RESPONSES, (*path, "num_buckets"))
+    k = event.whole("num_buckets", RESPONSES)
     if random == 0.0:
         no_equivalent(
-            (*path, "noise_parameter"), "the true value is always released, which has no guarantee", value=0.0
+            (*event.path, "noise_parameter"), "the true value is always released, which has no guarantee", value=0.0
         )
     truth = min(1.0 - random * (1.0 - 1.0 / k) + _MARGIN, 1.0 - _MARGIN)
     return {"kind": "randomized-response", "values": k, "truth_probability": truth}
 
 
-def _discrete_laplace(event: object, path: Path) -> MechanismMapping | None:
-    parameter, shift = _number(event, "noise_parameter", _NOT_NEGATIVE, path), field_of(event, "sensitivity", path)
-    if shift == 0:
+def _discrete_laplace(event: Part) -> MechanismMapping | None:
+    parameter = event.real("noise_parameter", _NOT_NEGATIVE)
+    if event.get("sensitivity") == 0:
         return None
     if parameter == 0.0:
         no_equivalent(
-            (*path, "noise_parameter"), "noise with parameter 0 is infinite, which no document describes", value=0.0
+            (*event.path, "noise_parameter"),
+            "noise with parameter 0 is infinite, which no document describes",
+            value=0.0,
         )
     scale = 1.0 / parameter * (1.0 - _MARGIN)
-    real(scale, SCALE, (*path, "noise_parameter"))
-    return {"kind": "discrete-laplace", "scale": scale, "sensitivity": whole_in(shift, SHIFT, (*path, "sensitivity"))}
+    real(scale, SCALE, (*event.path, "noise_parameter"))
+    return {"kind": "discrete-laplace", "scale": scale, "sensitivity": event.whole("sensitivity", SHIFT)}
 
 
-def _discrete_gaussian(event: object, path: Path) -> MechanismMapping | None:
-    sigma, change = _number(event, "sigma", SCALE, path), _number(event, "sensitivity", _NOT_NEGATIVE, path)
-    if field_of(event, "dimension", path) == 1:
+def _discrete_gaussian(event: Part) -> MechanismMapping | None:
+    sigma, change = event.real("sigma", SCALE), event.real("sensitivity", _NOT_NEGATIVE)
+    if event.get("dimension") == 1:
         # A number that is an integer changes by an integer.
         shift = math.floor(change)
         if shift == 0:
@@ -153,25 +135,25 @@ def _discrete_gaussian(event: object, path: Path) -> MechanismMapping | None:
         return {
             "kind": "discrete-gaussian",
             "sigma": sigma,
-            "sensitivity": whole_in(shift, SHIFT, (*path, "sensitivity")),
+            "sensitivity": whole_in(shift, SHIFT, (*event.path, "sensitivity")),
         }
     if change == 0.0:
         return None
-    _number(event, "sensitivity", SENSITIVITY, path)
+    event.real("sensitivity", SENSITIVITY)
     return {"kind": "stated", "rho": change * change / (2.0 * sigma * sigma) * (1.0 + 4.0 * _MARGIN)}
 
 
-def _selection(kind: str) -> Callable[[object, Path], MechanismMapping | None]:
-    def described(event: object, path: Path) -> MechanismMapping | None:
-        if field_of(event, "epsilon", path) == 0:
+def _selection(kind: str) -> Callable[[Part], MechanismMapping | None]:
+    def described(event: Part) -> MechanismMapping | None:
+        if event.get("epsilon") == 0:
             return None
-        return {"kind": kind, "epsilon": _number(event, "epsilon", MECHANISM_EPSILON, path)}
+        return {"kind": kind, "epsilon": event.real("epsilon", MECHANISM_EPSILON)}
 
     return described
 
 
 #: What describes each event.
-MECHANISMS: dict[str, Callable[[object, Path], MechanismMapping | None]] = {
+MECHANISMS: dict[str, Callable[[Part], MechanismMapping | None]] = {
     "EpsilonDeltaDpEvent": _guarantee,
     "ZCDpEvent": _concentrated,
     "RandomizedResponseDpEvent": _randomized_response,
@@ -184,19 +166,18 @@ MECHANISMS: dict[str, Callable[[object, Path], MechanismMapping | None]] = {
 _PROBABILITY = Range(0, 1)
 
 
-def of_mixture(event: object, path: Path, count: int) -> list[BodyMapping]:
+def of_mixture(event: Part, count: int) -> list[BodyMapping]:
     """Return the body of `count` runs with this mixture; none if no sensitivity is positive.
 
     Raises:
         DocumentError: A number is out of range, or the probabilities do not add up to 1.
     """
-    deviation = real(field_of(event, "standard_deviation", path), SCALE, (*path, "standard_deviation"))
-    law = _law(event, path)
+    deviation, law = event.real("standard_deviation", SCALE), _law(event)
     if not any(law):
         return []
     if len(law) not in MIXTURE:
         message = f"a mixture of {len(law)} components is more than a document describes"
-        no_equivalent((*path, "sensitivities"), message, value=len(law), allowed=MIXTURE.describe())
+        no_equivalent((*event.path, "sensitivities"), message, value=len(law), allowed=MIXTURE.describe())
     mechanism: BodyMapping = {
         "kind": "mixture-of-gaussians",
         "sigma": deviation,
@@ -206,26 +187,28 @@ def of_mixture(event: object, path: Path, count: int) -> list[BodyMapping]:
     return [{"mechanism": mechanism} | ({} if count == 1 else {"count": count})]
 
 
-def _law(event: object, path: Path) -> dict[float, float]:
+def _law(event: Part) -> dict[float, float]:
     """Return the probability of each sensitivity, without those of probability 0."""
     lists = []
     for name, allowed in (("sensitivities", CONTRIBUTION), ("sampling_probs", _PROBABILITY)):
-        values: Any = field_of(event, name, path)
+        values: Any = event.get(name)
         if isinstance(values, str | bytes) or not isinstance(values, Sequence):
             wrong_type_error(
-                (*path, name), f"must be a list of numbers, not {quoted(values)}", quoted(values), "a list"
+                (*event.path, name), f"must be a list of numbers, not {quoted(values)}", quoted(values), "a list"
             )
-        lists.append([real(value, allowed, (*path, name, index)) for index, value in enumerate(values)])
+        lists.append([real(value, allowed, (*event.path, name, index)) for index, value in enumerate(values)])
     sensitivities, probabilities = lists
     if len(sensitivities) != len(probabilities):
         message = (
             f"there are {len(sensitivities)} sensitivities and {len(probabilities)} probabilities: give one for each"
         )
-        no_equivalent((*path, "sampling_probs"), message, value=len(probabilities), allowed=str(len(sensitivities)))
+        no_equivalent(
+            (*event.path, "sampling_probs"), message, value=len(probabilities), allowed=str(len(sensitivities))
+        )
     total = math.fsum(probabilities)
     if not math.isclose(total, 1.0, rel_tol=1e-9):
         message = f"the probabilities add up to {total:.10g}, and must add up to 1"
-        no_equivalent((*path, "sampling_probs"), message, value=total, allowed="1")
+        no_equivalent((*event.path, "sampling_probs"), message, value=total, allowed="1")
     law: dict[float, float] = {}
     for sensitivity, probability in zip(sensitivities, probabilities, strict=True):
         if probability:

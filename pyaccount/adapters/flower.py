@@ -42,7 +42,7 @@ So a guarantee needs clients that send finite changes, or a check of their answe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -59,10 +59,6 @@ SAMPLED = {
     "without-replacement": ("replace-one", ("replace-one",)),
     "no-amplification": ("add-or-remove-one", ("zero-out", "replace-one")),
 }
-#: The methods of FedAvg that take the mean, in Flower's two programming interfaces.
-MEANS = ("FedAvg.aggregate_train", "FedAvg.aggregate_fit")
-#: The methods of FedAvg that draw the clients, in the same order.
-DRAWS = ("FedAvg.configure_train", "FedAvg.configure_fit")
 FIXED, ADAPTIVE = "FixedClipping", "AdaptiveClipping"
 
 
@@ -171,8 +167,19 @@ def from_strategy(  # noqa: PLR0913 - what a strategy does not have
             allowed="DifferentialPrivacyServerSideFixedClipping, DifferentialPrivacyClientSideFixedClipping",
         )
     inner = getattr(strategy, "strategy", None)
-    _check_mean(inner)
-    _check_draws(inner)
+    own = type(inner).__name__
+    _check_methods(
+        inner,
+        ("aggregate_train", "aggregate_fit"),
+        f"the noise is added to what {own} returns, and it is scaled for the mean of FedAvg: no bound is implemented for other "
+        "strategies",
+    )
+    _check_methods(
+        inner,
+        ("configure_train", "configure_fit"),
+        f"{own} draws clients with a method of its own (configure_train or configure_fit), and the document says that of FedAvg, "
+        "a uniform draw of a fixed number: no bound is implemented for other draws",
+    )
     if not plain_mean and getattr(strategy, "accountant", None) is None:
         no_equivalent(
             ("plain_mean",),
@@ -299,30 +306,9 @@ def _why_not(sampling: str) -> str:
     return f"the accountant's events are those of {sampling!r} under another relation"
 
 
-def _check_mean(inner: object) -> None:
-    """Raise `DocumentError` if a strategy returns anything but FedAvg's mean."""
-    _check_method(
-        inner,
-        ("aggregate_train", "aggregate_fit"),
-        MEANS,
-        f"the noise is added to what {type(inner).__name__} returns, and it is scaled for the mean of FedAvg: no bound is "
-        "implemented for other strategies",
-    )
-
-
-def _check_draws(inner: object) -> None:
-    """Raise `DocumentError` if a strategy draws clients in another way than FedAvg."""
-    _check_method(
-        inner,
-        ("configure_train", "configure_fit"),
-        DRAWS,
-        f"{type(inner).__name__} draws clients with a method of its own (configure_train or configure_fit), and the document "
-        "says that of FedAvg, a uniform draw of a fixed number: no bound is implemented for other draws",
-    )
-
-
-def _check_method(inner: object, names: tuple[str, str], known: Collection[str], why: str) -> None:
-    """Raise `DocumentError` for a strategy none of whose methods of these names is a known one."""
+def _check_methods(inner: object, names: tuple[str, str], why: str) -> None:
+    """Raise `DocumentError` for a strategy none of whose methods of these names, in Flower's two interfaces, is FedAvg's."""
+    known = [f"FedAvg.{name}" for name in names]
     if not any(getattr(getattr(type(inner), name, None), "__qualname__", None) in known for name in names):
         no_equivalent(("strategy",), why, value=type(inner).__name__, allowed="FedAvg")
 

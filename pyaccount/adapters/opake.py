@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in
+from pyaccount.adapters.reading import BodyMapping, Part, document, no_equivalent
 from pyaccount.document.ranges import (
     BASE_DELTA,
     BINS,
@@ -30,7 +30,6 @@ from pyaccount.document.ranges import (
     NOISE_MULTIPLIER,
     RELEASES,
 )
-from pyaccount.errors import Path
 from pyaccount.reading.nodes import DEEPEST
 from pyaccount.reading.numerals import Range
 
@@ -45,6 +44,28 @@ _NOT_SAMPLED = (
     "opake samples no mechanism of which only (ε, δ) is known; write a phase with `mechanism: {kind: stated}` and a sampler "
     "yourself"
 )
+
+
+class OpakeProcess(Part):
+    """A process of opake, or its state, whose class is under `type`."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the class."""
+        if not isinstance(self.source, Mapping):
+            return super().kind
+        kind = self.source.get("type")
+        if not isinstance(kind, str):
+            no_equivalent(self.path, "this state does not say its type", value=None, allowed="a state_dict of opake")
+        return kind
+
+    def get(self, name: str) -> Any:
+        """Return a field. Raises `DocumentError` if there is none of that name."""
+        if not isinstance(self.source, Mapping):
+            return super().get(name)
+        if name not in self.source:
+            no_equivalent(self.path, f"this {self.kind} has no field {name}", value=self.kind)
+        return self.source[name]
 
 
 def from_process(  # noqa: PLR0913 - the head of the document, which a process does not have
@@ -65,34 +86,33 @@ def from_process(  # noqa: PLR0913 - the head of the document, which a process d
 
     Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, if no document describes a part.
     """
-    bodies = _bodies(process, ())
+    whole = OpakeProcess(process, ())
+    bodies = _bodies(whole)
     if not bodies:
-        no_equivalent((), "the process releases nothing: a document needs at least one round", value=_kind(process, ()))
+        no_equivalent((), "the process releases nothing: a document needs at least one round", value=whole.kind)
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
-def _bodies(process: object, path: Path) -> list[BodyMapping]:
+def _bodies(process: OpakeProcess) -> list[BodyMapping]:
     """Return the bodies of a process in order.
 
     Compositions are traversed in a loop and not by recursion, because opake nests them one level deeper with every step.
     """
     bodies: list[BodyMapping] = []
-    pending: list[tuple[object, Path, int]] = [(process, path, 1)]
+    pending: list[tuple[OpakeProcess, int]] = [(process, 1)]
     while pending:
-        node, place, count = pending.pop()
-        kind = _kind(node, place)
-        if kind == "Composed":
-            pending += [(_field(node, side, place), (*place[:DEEPEST], side), count) for side in ("right", "left")]
-        elif kind == "Repeated":
-            runs = count * whole_in(_field(node, "count", place), COUNT, (*place, "count"))
-            pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), runs))
-        elif kind == "CachedProcess":
-            pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), count))
-        elif kind != "Identity":
+        node, count = pending.pop()
+        shown = node.path[:DEEPEST]
+        if node.kind == "Composed":
+            pending += [(OpakeProcess(node.get(side), (*shown, side)), count) for side in ("right", "left")]
+        elif node.kind in ("Repeated", "CachedProcess"):
+            runs = count * (node.whole("count", COUNT) if node.kind == "Repeated" else 1)
+            pending.append((OpakeProcess(node.get("inner"), (*shown, "inner")), runs))
+        elif node.kind != "Identity":
             if count not in COUNT:
                 message = f"{count} runs are more than a document can describe"
-                no_equivalent(place, message, value=kind, allowed=COUNT.describe())
-            bodies += [_repeated(body, count) for body in _leaf(node, kind, place)]
+                no_equivalent(node.path, message, value=node.kind, allowed=COUNT.describe())
+            bodies += [_repeated(body, count) for body in _leaf(node)]
     return bodies
 
 
@@ -110,56 +130,54 @@ def _repeated(body: BodyMapping, count: int) -> BodyMapping:
     return body | {"count": count}
 
 
-def _leaf(node: object, kind: str, path: Path) -> list[BodyMapping]:
-    reader = _READERS.get(kind)
+def _leaf(node: OpakeProcess) -> list[BodyMapping]:
+    reader = _READERS.get(node.kind)
     if reader is None:
-        reason = _REFUSED.get(kind, f"no document describes this process; the adapter reads {', '.join(_READERS)}")
-        no_equivalent(path, reason, value=kind)
-    return reader(node, path)
+        reason = _REFUSED.get(node.kind, f"no document describes this process; the adapter reads {', '.join(_READERS)}")
+        no_equivalent(node.path, reason, value=node.kind)
+    return reader(node)
 
 
-def _gaussian(node: object, path: Path) -> list[BodyMapping]:
-    return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node, path)}]
+def _gaussian(node: OpakeProcess) -> list[BodyMapping]:
+    return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node)}]
 
 
-def _guarantee(node: object, path: Path) -> list[BodyMapping]:
+def _guarantee(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body of an (ε, δ), which is none for (0, 0): this releases nothing."""
-    epsilon = real(_field(node, "epsilon", path), EPSILON, (*path, "epsilon"))
-    delta = real(_field(node, "delta", path), BASE_DELTA, (*path, "delta"))
+    epsilon, delta = node.real("epsilon", EPSILON), node.real("delta", BASE_DELTA)
     if delta == 1.0:
-        no_equivalent((*path, "delta"), "δ = 1 is no guarantee; leave it out only if nothing was released", value=delta)
+        no_equivalent(
+            (*node.path, "delta"), "δ = 1 is no guarantee; leave it out only if nothing was released", value=delta
+        )
     if epsilon == delta == 0.0:
         return []
     return [{"mechanism": {"kind": "stated", "epsilon": epsilon} | ({"delta": delta} if delta else {})}]
 
 
-def _poisson(node: object, path: Path) -> list[BodyMapping]:
-    training: BodyMapping = {"iterations": 1, "sampling_probability": _rate(node, path)}
-    return [_truncated(node, path, training, _noise(_field(node, "inner", path), (*path, "inner")))]
+def _poisson(node: OpakeProcess) -> list[BodyMapping]:
+    training: BodyMapping = {"iterations": 1, "sampling_probability": node.real("sample_rate", _RATE)}
+    return [_truncated(node, training, _noise(node.at("inner")))]
 
 
-def _truncated(node: object, path: Path, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
+def _truncated(node: OpakeProcess, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
     """Return a body with Poisson sampling, whose batches are truncated if the process says so."""
     sampler: BodyMapping = {"kind": "poisson"}
-    limit = _field(node, "truncated_batch_size", path)
-    if limit is not None:
-        records = _field(node, "dataset_size", path)
-        training["dataset_size"] = whole_in(records, DATASET_SIZE, (*path, "dataset_size"))
-        sampler["truncate_to"] = whole_in(limit, LARGEST_BATCH, (*path, "truncated_batch_size"))
+    if node.get("truncated_batch_size") is not None:
+        training["dataset_size"] = node.whole("dataset_size", DATASET_SIZE)
+        sampler["truncate_to"] = node.whole("truncated_batch_size", LARGEST_BATCH)
     return {"training": training, "sampler": sampler, "noise": noise}
 
 
-def _parallel_poisson(node: object, path: Path) -> list[BodyMapping]:
+def _parallel_poisson(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body for several workers that draw independently, with noise that is added once: several draws in a round."""
-    workers = whole_in(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
-    (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
+    workers = node.whole("num_workers", DRAWS_PER_ITERATION)
+    (body,) = _poisson(node.at("inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
 
 
-def _k_out_of_t(node: object, path: Path) -> list[BodyMapping]:
-    taken = whole_in(_field(node, "k", path), ITERATIONS, (*path, "k"))
-    rounds = whole_in(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
-    noise = _noise(_field(node, "inner", path), (*path, "inner"))
+def _k_out_of_t(node: OpakeProcess) -> list[BodyMapping]:
+    taken, rounds = node.whole("k", ITERATIONS), node.whole("n_steps", ITERATIONS)
+    noise = _noise(node.at("inner"))
 
     def allocated(count: int, length: int, k: int) -> BodyMapping:
         sampler = {"kind": "random-allocation", "iterations_per_allocation": length}
@@ -169,81 +187,71 @@ def _k_out_of_t(node: object, path: Path) -> list[BodyMapping]:
             "noise": noise,
         }
 
-    if _field(node, "allocation", path) == "total":
+    if node.get("allocation") == "total":
         return [allocated(1, rounds, taken)]
     length, longer = divmod(rounds, taken)
     blocks = ((taken - longer, length), (longer, length + 1))
     return [allocated(count, size, 1) for count, size in blocks if count]
 
 
-def _mf_gaussian(node: object, path: Path) -> list[BodyMapping]:
+def _mf_gaussian(node: OpakeProcess) -> list[BodyMapping]:
     """Return the body of a run without sampling, in which the rounds of a record may be known."""
-    rounds = _field(node, "n_steps", path)
-    if rounds is None:
+    if node.get("n_steps") is None:
         message = "without n_steps this is only a recipe for a sampled run, not a release: give the process of the sampled run"
-        no_equivalent((*path, "n_steps"), message, value="None", allowed="a number of rounds")
-    iterations = whole_in(rounds, ITERATIONS, (*path, "n_steps"))
-    apart = whole_in(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
-    most = _field(node, "max_participations", path)
+        no_equivalent((*node.path, "n_steps"), message, value="None", allowed="a number of rounds")
+    iterations, apart = node.whole("n_steps", ITERATIONS), node.whole("min_sep", ITERATIONS)
+    most = node.get("max_participations")
     sampler: BodyMapping = {"kind": "none"}
     if apart > 1:
         sampler["min_separation"] = min(apart, iterations)
     if most is not None:
-        sampler["max_participations"] = min(
-            whole_in(most, ITERATIONS, (*path, "max_participations")), -(-iterations // apart)
-        )
-    return [_with_matrix(node, path, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
+        sampler["max_participations"] = min(node.whole("max_participations", ITERATIONS), -(-iterations // apart))
+    return [_with_matrix(node, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
 
 
-def _cyclic_poisson(node: object, path: Path) -> list[BodyMapping]:
-    iterations, rate = _iterations(node, path), _rate(node, path)
-    inner, place = _field(node, "inner", path), (*path, "inner")
-    strategy = _field(inner, "strategy", place)
+def _cyclic_poisson(node: OpakeProcess) -> list[BodyMapping]:
+    iterations, rate = node.whole("n_steps", ITERATIONS), node.real("sample_rate", _RATE)
+    inner, strategy = node.at("inner"), node.at("inner", "strategy")
     training: BodyMapping = {"iterations": iterations, "sampling_probability": rate}
-    if _kind(strategy, (*place, "strategy")) == "IdentityStrategy":
-        return [_truncated(node, path, training, _noise(inner, place))]
-    sampler = {"kind": "cyclic-poisson", "partitions": _bands(strategy, (*place, "strategy"))}
-    return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
+    if strategy.kind == "IdentityStrategy":
+        return [_truncated(node, training, _noise(inner))]
+    sampler = {"kind": "cyclic-poisson", "partitions": _bands(strategy)}
+    return [_with_matrix(inner, sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _b_min_sep(node: object, path: Path) -> list[BodyMapping]:
-    iterations = _iterations(node, path)
-    inner, place = _field(node, "inner", path), (*path, "inner")
-    apart = _bands(_field(inner, "strategy", place), (*place, "strategy"))
-    training = {"iterations": iterations, "participation_rate": real(_field(node, "p0", path), _RATE, (*path, "p0"))}
-    sampler = {"kind": "b-min-sep", "min_separation": apart}
-    return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
+def _b_min_sep(node: OpakeProcess) -> list[BodyMapping]:
+    iterations = node.whole("n_steps", ITERATIONS)
+    sampler = {"kind": "b-min-sep", "min_separation": _bands(node.at("inner", "strategy"))}
+    training = {"iterations": iterations, "participation_rate": node.real("p0", _RATE)}
+    return [_with_matrix(node.at("inner"), sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _balls_in_bins(node: object, path: Path) -> list[BodyMapping]:
-    iterations = _iterations(node, path)
-    count = whole_in(_field(node, "num_bins", path), BINS, (*path, "num_bins"))
-    sampler, place = {"kind": "balls-in-bins", "bins": count}, (*path, "inner")
-    pattern = (count, -(-iterations // count))
-    inner = _field(node, "inner", path)
-    return [_with_matrix(inner, place, sampler=sampler, training={"iterations": iterations}, pattern=pattern)]
+def _balls_in_bins(node: OpakeProcess) -> list[BodyMapping]:
+    iterations, count = node.whole("n_steps", ITERATIONS), node.whole("num_bins", BINS)
+    sampler, pattern = {"kind": "balls-in-bins", "bins": count}, (count, -(-iterations // count))
+    return [_with_matrix(node.at("inner"), sampler=sampler, training={"iterations": iterations}, pattern=pattern)]
 
 
 def _with_matrix(
-    inner: object, path: Path, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
+    inner: OpakeProcess, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
 ) -> BodyMapping:
     """Return the body of a run with an MfGaussian's strategy.
 
     `pattern` is (minimum separation, largest number of participations); opake computes the coefficients for it and for the number
     of iterations in `training`.
     """
-    strategy, place, iterations = _field(inner, "strategy", path), (*path, "strategy"), training["iterations"]
-    kind, noise = _kind(strategy, place), _noise(inner, path)
+    strategy, iterations = inner.at("strategy"), training["iterations"]
+    kind, noise = strategy.kind, _noise(inner)
     if kind == "IdentityStrategy":
         return {"training": training, "sampler": sampler, "noise": noise}
-    compute = getattr(strategy, "coefficients", None)
+    compute = getattr(strategy.source, "coefficients", None)
     if kind not in ("BandMfStrategy", "BsrStrategy") or not callable(compute):
         message = (
             "a state does not contain the coefficients, which opake optimises: give the process itself, not its state"
             if kind in ("BandMfStrategy", "BsrStrategy")
             else "this strategy is not read: describe its coefficients by a matrix of kind toeplitz, or its buffers by kind blt"
         )
-        no_equivalent(place, message, value=kind, allowed="IdentityStrategy, BandMfStrategy or BsrStrategy")
+        no_equivalent(strategy.path, message, value=kind, allowed="IdentityStrategy, BandMfStrategy or BsrStrategy")
     column = compute(n_steps=iterations, min_sep=pattern[0], max_participations=pattern[1])
     coefficients = [float(value) for value in column]
     while len(coefficients) > 1 and coefficients[-1] == 0.0:
@@ -257,7 +265,7 @@ def _with_matrix(
     }
 
 
-_READERS: dict[str, Callable[[object, Path], list[BodyMapping]]] = {
+_READERS: dict[str, Callable[[OpakeProcess], list[BodyMapping]]] = {
     "Gaussian": _gaussian,
     "AdaClip": _gaussian,
     "EpsDelta": _guarantee,
@@ -271,18 +279,17 @@ _READERS: dict[str, Callable[[object, Path], list[BodyMapping]]] = {
 }
 
 
-def _noise(node: object, path: Path) -> BodyMapping:
+def _noise(node: OpakeProcess) -> BodyMapping:
     """Return the section `noise` of an inner mechanism.
 
     Adaptive clipping also releases counts of clipped gradients. A record changes each count by ½, so in units of that
     sensitivity the multiplier of a count is twice the standard deviation of its noise.
     """
-    kind = _kind(node, path)
+    kind = node.kind
     if kind == "AdaClip":
-        noise = _noise(_field(node, "inner", path), (*path, "inner"))
-        deviation = real(_field(node, "fraction_noise_std", path), _SPREAD, (*path, "fraction_noise_std"))
-        batch = real(_field(node, "expected_batch_size", path), _SPREAD, (*path, "expected_batch_size"))
-        groups = whole_in(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
+        noise = _noise(node.at("inner"))
+        deviation, batch = node.real("fraction_noise_std", _SPREAD), node.real("expected_batch_size", _SPREAD)
+        groups = node.whole("num_groups", RELEASES)
         counts = [{"what": "clipped counts", "multiplier": 2.0 * deviation * batch}] * groups
         if groups > 1:
             counts = [{**count, "what": f"clipped counts of group {group}"} for group, count in enumerate(counts, 1)]
@@ -293,38 +300,12 @@ def _noise(node: object, path: Path) -> BodyMapping:
             if kind == "EpsDelta"
             else _REFUSED.get(kind, "only Gaussian noise is described below a sampler")
         )
-        no_equivalent(path, reason, value=kind, allowed="Gaussian")
-    multiplier = real(_field(node, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
-    return {"multiplier": multiplier}
+        no_equivalent(node.path, reason, value=kind, allowed="Gaussian")
+    return {"multiplier": node.real("noise_multiplier", NOISE_MULTIPLIER)}
 
 
-def _bands(strategy: object, path: Path) -> int:
-    if _kind(strategy, path) != "BandMfStrategy":
+def _bands(strategy: OpakeProcess) -> int:
+    if strategy.kind != "BandMfStrategy":
         message = "only a banded strategy keeps participations apart"
-        no_equivalent(path, message, value=_kind(strategy, path), allowed="BandMfStrategy")
-    return whole_in(_field(strategy, "bands", path), ITERATIONS, (*path, "bands"))
-
-
-def _iterations(node: object, path: Path) -> int:
-    return whole_in(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
-
-
-def _rate(node: object, path: Path) -> float:
-    return real(_field(node, "sample_rate", path), _RATE, (*path, "sample_rate"))
-
-
-def _kind(node: object, path: Path) -> str:
-    """Return the name of a process's class, which a state has under `type`."""
-    if isinstance(node, Mapping):
-        kind = node.get("type")
-        if not isinstance(kind, str):
-            no_equivalent(path, "this state does not say its type", value=None, allowed="a state_dict of opake")
-        return kind
-    return type(node).__name__
-
-
-def _field(node: object, name: str, path: Path) -> Any:
-    try:
-        return node[name] if isinstance(node, Mapping) else getattr(node, name)
-    except (AttributeError, KeyError):
-        no_equivalent(path, f"this {_kind(node, path)} has no field {name}", value=_kind(node, path))
+        no_equivalent(strategy.path, message, value=strategy.kind, allowed="BandMfStrategy")
+    return strategy.whole("bands", ITERATIONS)

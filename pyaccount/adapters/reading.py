@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 
 from pyaccount.document.loading import load
 from pyaccount.document.phases import append
@@ -58,6 +58,40 @@ def whole_in(value: object, allowed: Range, path: Path) -> int:
     if number not in allowed:
         _out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
+
+
+class Part(NamedTuple):
+    """An object of another library, or a part of one, with its path in what is read."""
+
+    source: Any
+    path: Path
+
+    @property
+    def kind(self) -> str:
+        """The name of the object's class, by which objects are told apart."""
+        return type(self.source).__name__
+
+    def get(self, name: str) -> Any:
+        """Return a field. Raises `DocumentError` if there is none of that name."""
+        try:
+            return getattr(self.source, name)
+        except AttributeError:
+            no_equivalent(self.path, f"this {self.kind} has no field {name}", value=self.kind)
+
+    def at(self, *names: str) -> Self:
+        """Return the field, or the field of a field, as a part of its own."""
+        part = self
+        for name in names:
+            part = type(self)(part.get(name), (*part.path, name))
+        return part
+
+    def real(self, name: str, allowed: Range) -> float:
+        """Return a field that is a number in the allowed range. Raises `DocumentError` with its path."""
+        return real(self.get(name), allowed, (*self.path, name))
+
+    def whole(self, name: str, allowed: Range) -> int:
+        """Return a field that is a whole number in the allowed range. Raises `DocumentError` with its path."""
+        return whole_in(self.get(name), allowed, (*self.path, name))
 
 
 def _json_value(number: float) -> object:

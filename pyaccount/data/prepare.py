@@ -16,7 +16,7 @@ import yaml
 from pyaccount.arguments import number_of, whole_of
 from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.data.batches import BatchLaw, simulated
-from pyaccount.data.bounding import Mask, kept_candidates, neighbour_count, rule, within_neighbourhoods
+from pyaccount.data.bounding import kept_candidates, neighbour_count, rule, within_neighbourhoods
 from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document.document import Document
@@ -158,6 +158,7 @@ def prepare(  # noqa: PLR0913 - a table and options
     p = _probability(asked, law)
     changes = _changes(asked, after.records, limit, p, shared=shared)
     full = None if loaded is None else filled(loaded, changes)
+    left_out, wide = int((~candidates).sum()), int(removed.sum())
     report = Preparation(
         pyaccount=1,
         kind="preparation",
@@ -172,7 +173,12 @@ def prepare(  # noqa: PLR0913 - a table and options
         sampling_probability=p,
         before=_counts(before),
         kept=_counts(after),
-        dropped=_dropped(before, after, candidates, removed),
+        dropped=Dropped(
+            shared=left_out,
+            neighbours=wide,
+            records_per_user=before.records - after.records - left_out - wide,
+            users=before.users - after.users,
+        ),
         batch=_batch(after, law, p, full, seed),
         document={path_text(path): value for path, value in changes.items()},
         document_sha256=None if full is None else full.sha256,
@@ -302,13 +308,6 @@ def _counts(table: AttributionTable) -> Counts:
         most_users=int(table.sizes.max()),
         shared_records=table.shared,
     )
-
-
-def _dropped(before: AttributionTable, after: AttributionTable, candidates: Mask, removed: Mask) -> Dropped:
-    records = before.records - after.records
-    shared, wide = int((~candidates).sum()), int(removed.sum())
-    users = before.users - after.users
-    return Dropped(shared=shared, neighbours=wide, records_per_user=records - shared - wide, users=users)
 
 
 def _batch(

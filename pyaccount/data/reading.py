@@ -43,7 +43,9 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
                 line = None if file is None else csv_line(file, row + wrong)
                 where = "" if line is not None else f"row {row + wrong + 1}: "
                 message = f"{where}a row names a record and one of its users, each by a text or a whole number"
-                refuse_cell(file, message, line=line, column=column, value=_plain(values[wrong]))
+                value = values[wrong]
+                long = isinstance(value, str) and len(value) > LONGEST_NAME
+                refuse_cell(file, message, line=line, column=column, value=quoted(value) if long else value)
             parts.append(known.of(values))
         row += len(block[0])
     if row == 0:
@@ -84,10 +86,6 @@ def _unnamed(values: Sequence[Any]) -> Iterator[int]:
         named = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
         if not named and (not isinstance(value, int | np.integer) or isinstance(value, bool)):
             yield index
-
-
-def _plain(value: Any) -> object:
-    return quoted(value) if isinstance(value, str) and len(value) > LONGEST_NAME else value
 
 
 def _named_blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:

@@ -16,15 +16,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.integrations.choosing needs it") from error
 
 #: The number of made-up records, at most; and the length of texts, that is, of rows of whole numbers.
 RECORDS, LENGTH = 8, 64

@@ -47,6 +47,7 @@ def cyclonedx(
     identity = bill(known.sha256, subjects, created)
     # A time of release that is wrong is an error here too, although CycloneDX has no field for it.
     released = model.released()
+    stated_values = {**bounds(known.data), **circumstances(known.data)}
     component: dict[str, Any] = {
         "type": "machine-learning-model",
         "bom-ref": f"model-{identity.identifier}",
@@ -58,7 +59,11 @@ def cyclonedx(
             "considerations": {
                 "ethicalConsiderations": [{"name": RISK, "mitigationStrategy": known.data.statement}],
             },
-            "properties": _properties(known.data.assumptions, {**bounds(known.data), **circumstances(known.data)}),
+            # An assumption each, since several properties may have one name.
+            "properties": [
+                *({"name": PREFIX + name, "value": str(value)} for name, value in stated_values.items()),
+                *({"name": f"{PREFIX}assumption", "value": one} for one in known.data.assumptions),
+            ],
         },
         "externalReferences": [
             {
@@ -94,14 +99,6 @@ def cyclonedx(
         },
     }
     return json_text(whole)
-
-
-def _properties(assumptions: list[str], values: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what is certified as properties; an assumption each, since several properties may have one name."""
-    return [
-        *({"name": PREFIX + name, "value": str(value)} for name, value in values.items()),
-        *({"name": f"{PREFIX}assumption", "value": one} for one in assumptions),
-    ]
 
 
 def _digest(sha256: str) -> dict[str, str]:

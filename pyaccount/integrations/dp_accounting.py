@@ -15,11 +15,11 @@ from typing import Any
 from pyaccount.adapters.dp_accounting import bodies_of
 from pyaccount.adapters.reading import BodyMapping, document
 from pyaccount.document.loading import load
-from pyaccount.errors import DocumentError, MissingExtraError
+from pyaccount.errors import DocumentError, importing
 from pyaccount.integrations.answers import delta_at, epsilon_at
 from pyaccount.running import compile_document
 
-try:
+with importing("dp_accounting", by=__name__, package="dp-accounting"):
     from dp_accounting import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
         ComposedDpEvent,
         DpEvent,
@@ -28,10 +28,6 @@ try:
         PrivacyAccountant,
         SelfComposedDpEvent,
     )
-except ModuleNotFoundError as error:
-    if error.name != "dp_accounting":
-        raise
-    raise MissingExtraError.of("dp-accounting", "pyaccount.integrations.dp_accounting needs it") from error
 
 #: The adjacency of each relation of dp_accounting.
 ADJACENCIES = {

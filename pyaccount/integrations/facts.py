@@ -26,7 +26,7 @@ from pyaccount.certificate.certificate import Certificate as Certified
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import refused
-from pyaccount.errors import DomainError, RunError, printable, quoted
+from pyaccount.errors import DomainError, PlanExceededError, RunError, printable, quoted
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
@@ -149,7 +149,12 @@ def tracked(certificate: str | os.PathLike[str] | Certificate) -> Tracked:
     known = stated(certificate, failing=True)
     one = Certified(known.data)
     parameters = {**circumstances(known.data), "holds": known.data.holds, "certificate_sha256": known.sha256}
-    text = one.to_json() if isinstance(certificate, Certified) else _text(certificate)
+    if isinstance(certificate, Certified):
+        text = one.to_json()
+    else:
+        # The text of the file as it is, so that its digest stays.
+        with open(certificate, encoding="utf-8", newline="") as stream:  # noqa: PTH123 - a name of any kind
+            text = stream.read()
     files = {"certificate.json": text, "report.html": one.to_html()}
     return Tracked(known.data.statement, parameters, bounds(known.data), files)
 
@@ -161,13 +166,6 @@ def spent(accountant: Accountant) -> tuple[float, int, str]:
     """
     state = json.dumps(accountant.state_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return accountant.epsilon_spent(), accountant.steps, state
-
-
-def _text(file: str | os.PathLike[str] | Certificate) -> str:
-    """Return the text of a certificate's file, so that its digest stays."""
-    assert isinstance(file, str | os.PathLike)
-    with open(file, encoding="utf-8", newline="") as stream:  # noqa: PTH123 - a name of any kind
-        return stream.read()
 
 
 #: The kind of a guarantee without samples.
@@ -296,6 +294,24 @@ def _now() -> datetime:
 
 def _written(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def check_size(name: str, data: Any, run: TrainingRun, more: str = "") -> None:
+    """Raise `RunError` for data of another size than the run's; `name` is what the trainer calls them."""
+    sizes = sorted(set(run.records))
+    if sizes != [len(data)]:
+        raise RunError(
+            f"{name} has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run{more}"
+        )
+
+
+def check_rounds_left(run: TrainingRun) -> None:
+    """Raise `PlanExceededError` if no round is left to train."""
+    if run.round >= run.rounds:
+        raise PlanExceededError(
+            f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
+            "iterations, and a run of its own, whose guarantee adds to that of this one"
+        )
 
 
 def rounds_of_epoch(run: TrainingRun) -> range:

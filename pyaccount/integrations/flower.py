@@ -23,19 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
+from pyaccount.errors import PlanExceededError, RunError, importing
 from pyaccount.files import write_atomically
 from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 
-try:
+with importing("flwr", by=__name__):
     from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import Result, Strategy
-except ModuleNotFoundError as error:
-    if error.name != "flwr":
-        raise
-    raise MissingExtraError.of("flwr", "pyaccount.integrations.flower needs it") from error
 
 #: The keys of messages, as Flower's own strategies name them.
 ARRAYS, CONFIG = "arrays", "config"

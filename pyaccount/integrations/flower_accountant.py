@@ -15,15 +15,11 @@ from functools import lru_cache
 from typing import Any
 
 from pyaccount.adapters.flower import LAYOUT, from_accountant
-from pyaccount.errors import MissingExtraError, StateError
+from pyaccount.errors import StateError, importing
 from pyaccount.integrations.answers import delta_at, epsilon_at
 
-try:
+with importing("flwr", by=__name__):
     from flwr.serverapp import GaussianPrivacyEvent, PrivacyConfig, PrivacySpent
-except ModuleNotFoundError as error:
-    if error.name != "flwr":
-        raise
-    raise MissingExtraError.of("flwr", "pyaccount.integrations.flower_accountant needs it") from error
 
 #: The name of the method, in states and in what was spent.
 METHOD = "pyaccount"

@@ -53,16 +53,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.files import write_atomically
 from pyaccount.training import TrainingRun
 
-try:
+with importing("flwr", by=__name__):
     from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
-except ModuleNotFoundError as error:
-    if error.name != "flwr":
-        raise
-    raise MissingExtraError.of("flwr", "pyaccount.integrations.flower_clients needs it") from error
 
 #: The keys of an answer, as Flower's own strategies name them.
 ARRAYS, METRICS, WEIGHT = "arrays", "metrics", "num-examples"

@@ -20,16 +20,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training import TrainingRun
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.ghost needs it") from error
 
 from pyaccount.integrations.ghost_norms import ExactNorms, bounded_norms, factors, plain_norms
 from pyaccount.integrations.records import Tensors

@@ -25,16 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", "opacus", by="pyaccount.integrations.ghost"):
     import torch
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.ghost needs it") from error
 
 from pyaccount.training.clipping import LEAST_NORM, wide
 from pyaccount.training.precision import full_products

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount.adapters.dp_accounting import to_event
-from pyaccount.errors import DocumentError, MissingExtraError, RunError, quoted
+from pyaccount.errors import DocumentError, RunError, importing, quoted
 from pyaccount.integrations.facts import Progress
 from pyaccount.training import TrainingRun
 from pyaccount.training.jax import check_untraced, release
 
-try:
+with importing("jax", "jax_privacy", "optax", "dp_accounting", by=__name__, package="jax-privacy"):
     import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]
     import jax
     import jax.numpy as jnp
@@ -34,10 +34,6 @@ try:
     from jax_privacy import clipping
     from jax_privacy.batch_selection import BatchSelectionStrategy
     from jax_privacy.experimental.execution_plan import DPExecutionPlan
-except ModuleNotFoundError as error:
-    if error.name not in ("jax", "jax_privacy", "optax", "dp_accounting"):
-        raise
-    raise MissingExtraError.of("jax-privacy", "pyaccount.integrations.jax_privacy needs it") from error
 
 #: Arguments of `clipped_grad` that would scale the sums, and why each is refused.
 SCALED = {

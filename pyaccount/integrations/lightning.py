@@ -19,22 +19,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
-from pyaccount.integrations.facts import Progress, rounds_of_epoch
+from pyaccount.errors import RunError, importing
+from pyaccount.integrations.facts import Progress, check_rounds_left, check_size, rounds_of_epoch
 from pyaccount.training import TrainingRun
 from pyaccount.training.run import Rehearsal
 
-try:
+with importing("torch", "lightning", by=__name__):
     import torch
     from lightning.pytorch import Callback, LightningModule, Trainer
     from lightning.pytorch.utilities import rank_zero_warn
     from torch import Tensor, nn
     from torch.optim.lr_scheduler import ReduceLROnPlateau
     from torch.utils.data import DataLoader, Sampler, default_collate
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "lightning"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.lightning needs it") from error
 
 from pyaccount.integrations.records import Tensors, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
@@ -70,11 +66,7 @@ def run_loader(
 
     Raises `RunError` for data of another size than the run's.
     """
-    sizes = sorted(set(run.records))
-    if sizes != [len(data)]:
-        raise RunError(
-            f"data has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
-        )
+    check_size("data", data, run)
     together = partial(_in_parts, collate=collate, most=physical)
     return DataLoader(data, batch_sampler=EpochOfRounds(run), collate_fn=together, **options)
 
@@ -233,11 +225,7 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
                 "the loader is that of another run than the callback's: give run_loader and PrivateRun the same run"
             )
         run.load_state_dict(self._state or {**run.state_dict(), "rounds": 0}, give_up=self._give_up)
-        if run.round >= run.rounds:
-            raise PlanExceededError(
-                f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
-                "iterations, and a run of its own, whose guarantee adds to that of this one"
-            )
+        check_rounds_left(run)
         if any(isinstance(config.scheduler, ReduceLROnPlateau) for config in trainer.lr_scheduler_configs):
             raise RunError(
                 "ReduceLROnPlateau follows a metric, and schedulers step here by rounds or epochs alone: use another one"

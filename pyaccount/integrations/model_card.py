@@ -100,16 +100,12 @@ def check_card(certificate: str | os.PathLike[str] | Certificate, card: str | os
         if name not in expected:
             message = "the certificate has nothing of this name, so nobody checks it: move it out of privacy"
             problems.append(problem(str(name), message, place, value))
-        elif name not in _NOT_COMPARED and not _equal(value, expected[name]):
+        elif name not in _NOT_COMPARED and (isinstance(value, bool) or value != expected[name]):
+            # True is not 1.
             message = "the certificate states another value: write the card again with `pyaccount card`"
             problems.append(problem(str(name), message, place, value, expected[name]))
     if problems:
         raise CardMismatchError(sorted(problems, key=lambda one: (one.line or 0, one.path)))
-
-
-def _equal(found: Any, expected: Any) -> bool:
-    """Return whether two plain values are equal, without taking true for 1."""
-    return not isinstance(found, bool) and bool(found == expected)
 
 
 def _of_card(file: Path) -> Located:

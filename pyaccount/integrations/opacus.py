@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
-from pyaccount.integrations.facts import Progress
+from pyaccount.errors import RunError, importing
+from pyaccount.integrations.facts import Progress, check_size
 from pyaccount.training import TrainingRun
 
-try:
+with importing("torch", "opacus", by=__name__):
     import torch
     from opacus.grad_sample import (
         AbstractGradSampleModule,
@@ -29,10 +29,6 @@ try:
     from opacus.validators import ModuleValidator
     from torch import nn
     from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
 
 from pyaccount.integrations.opacus_ghost import GhostModule, TriedLoss
 from pyaccount.training.clipping import LEAST_NORM, wide
@@ -459,11 +455,7 @@ class PrivacyEngine:
                 "data_loader reads an IterableDataset: the run draws records by their numbers, so give a data set with a length "
                 "and rows by number"
             )
-        sizes = sorted(set(self.run.records))
-        if sizes != [len(data)]:
-            raise RunError(
-                f"data_loader has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
-            )
+        check_size("data_loader", data, self.run)
         _check_sampler(given)
         batches = HandedOut(self.run, len(given))
         batches.ahead = given.num_workers * (given.prefetch_factor or 0)

@@ -20,16 +20,12 @@ from functools import lru_cache
 from typing import Any
 
 from pyaccount.adapters.opacus import from_history
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.integrations.answers import epsilon_at
 
-try:
+with importing("torch", "opacus", by=__name__):
     from opacus.accountants import IAccountant, register_accountant
     from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus_accountant needs it") from error
 
 #: The name in Opacus's registry.
 MECHANISM = "pyaccount"

@@ -11,16 +11,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", "opacus", by="pyaccount.integrations.opacus"):
     import torch
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
 
 from pyaccount.integrations.ghost_norms import ExactNorms, bounded_norms, factors
 from pyaccount.training.precision import full_products

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.integrations.records needs it") from error
 
 #: Tensors by name, or by their place in a tuple. The first dimension counts the records.
 Tensors = dict[str, Tensor]

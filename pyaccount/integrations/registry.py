@@ -79,7 +79,8 @@ def registry(certificate: str | os.PathLike[str] | Certificate) -> str:
         "deployment:",
     ]
     for section in SECTIONS:
-        lines += [f"  {section}:", *_lines(known["deployment"].get(section, {}), 4), *_open(section)]
+        lines += [f"  {section}:", *_lines(known["deployment"].get(section, {}), 4)]
+        lines += [f"    # {name}: fill in: {what}" for name, what in TO_FILL_IN.get(section, {}).items()]
     return "\n".join(lines) + "\n"
 
 
@@ -103,7 +104,13 @@ def _known_fields(certificate: StatedCertificate) -> dict[str, Any]:
                 "privacy_parameters": {"epsilon": guarantee.epsilon} | ({} if pure else {"delta": guarantee.delta}),
                 "privacy_parameters_details": _details(data),
             },
-            "accounting": {"composition": printable(" ".join(_theorems(data)))},
+            "accounting": {
+                "composition": printable(
+                    " ".join(
+                        f"{one.subject}: {one.theorem} ({one.source}); rounds: {one.rounds}." for one in data.reductions
+                    )
+                )
+            },
             "implementation": {"mechanisms": " ".join(_phases(data))},
             "administrative": {
                 "notes": printable(
@@ -128,11 +135,6 @@ def _details(data: CertificateModel) -> str:
     )
 
 
-def _theorems(data: CertificateModel) -> Iterator[str]:
-    for one in data.reductions:
-        yield f"{one.subject}: {one.theorem} ({one.source}); rounds: {one.rounds}."
-
-
 def _phases(data: CertificateModel) -> Iterator[str]:
     columns = zip(data.phases, mechanisms(data), samplers(data), noise_multipliers(data), strict=True)
     for phase, mechanism, sampler, multiplier in columns:
@@ -150,7 +152,3 @@ def _lines(values: dict[str, Any], indent: int) -> list[str]:
         return []
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10**6)
     return [" " * indent + line for line in text.splitlines()]
-
-
-def _open(section: str) -> list[str]:
-    return [f"    # {name}: fill in: {what}" for name, what in TO_FILL_IN.get(section, {}).items()]

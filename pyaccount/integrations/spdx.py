@@ -59,12 +59,14 @@ def spdx(
         "created": identity.created,
         "createdBy": [f"{base}pyaccount"],
     }
+    files = [_file(f"{base}file-{number}", one, "model") for number, one in enumerate(identity.subjects)]
     elements = [
         _element("SoftwareAgent", f"{base}pyaccount", name=f"pyaccount {__version__}"),
         _package(known, model, base),
         _file(f"{base}certificate", Subject(known.file, known.sha256), "evidence"),
         _relation(base, "hasEvidence", f"{base}certificate"),
-        *_files(identity.subjects, base),
+        *files,
+        *([_relation(base, "contains", *(one["spdxId"] for one in files))] if files else []),
         *_licences(model, base),
         *([] if model.supplier is None else [_element("Organization", f"{base}supplier", name=model.supplier)]),
     ]
@@ -113,13 +115,6 @@ def _package(known: StatedCertificate, model: DescribedModel, base: str) -> _Ele
         ],
         **{name: value for name, value in optional.items() if value is not None},
     )
-
-
-def _files(subjects: Iterable[Subject], base: str) -> list[_Element]:
-    files = [_file(f"{base}file-{number}", one, "model") for number, one in enumerate(subjects)]
-    if not files:
-        return []
-    return [*files, _relation(base, "contains", *(one["spdxId"] for one in files))]
 
 
 def _licences(model: DescribedModel, base: str) -> list[_Element]:

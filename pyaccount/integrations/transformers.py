@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
+from pyaccount.errors import MissingExtraError, RunError, importing
 from pyaccount.files import write_atomically
-from pyaccount.integrations.facts import Progress, rounds_of_epoch
+from pyaccount.integrations.facts import Progress, check_rounds_left, check_size, rounds_of_epoch
 from pyaccount.integrations.model_card import write_card
 from pyaccount.integrations.training_arguments import (
     DEFAULT_NORM,
@@ -35,16 +35,12 @@ from pyaccount.integrations.training_arguments import (
 )
 from pyaccount.training import TrainingRun
 
-try:
+with importing("torch", "transformers", by=__name__):
     import torch
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, Dataset, Sampler
     from transformers import Trainer, TrainerCallback, TrainingArguments
     from transformers.trainer_utils import TrainOutput, get_last_checkpoint
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "transformers"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
 from pyaccount.integrations.choosing import RECORDS, Way, attend, attention_of, fastest, made_up
 from pyaccount.integrations.records import Tensors, parts_of, tried_of
@@ -182,17 +178,12 @@ class PrivateTraining:
     def _check_data(self) -> None:
         trainer: Any = self
         data, run = trainer.train_dataset, self.run
-        sizes = sorted(set(run.records))
         if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
             raise RunError(
                 f"train_dataset is {'None' if data is None else type(data).__name__}, which has no length or no rows by number: "
                 "the run draws records by their numbers, so give a data set that has both"
             )
-        if sizes != [len(data)]:
-            raise RunError(
-                f"train_dataset has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the "
-                "run, with one row for each record (no packing)"
-            )
+        check_size("train_dataset", data, run, ", with one row for each record (no packing)")
         given = trainer.eval_dataset
         if any(one is data for one in (given.values() if isinstance(given, Mapping) else [given])):
             raise RunError(
@@ -232,11 +223,7 @@ class PrivateTraining:
         if folder:
             state, self._seen = _state_of(Path(folder))
         run.load_state_dict(state, give_up=self._give_up)
-        if run.round >= run.rounds:
-            raise PlanExceededError(
-                f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
-                "iterations, and a run of its own, whose guarantee adds to that of this one"
-            )
+        check_rounds_left(run)
         if trainer.state.global_step and not folder:
             raise RunError(
                 "this trainer has trained already, and its model is not as it was before round 0: train() repeats rounds. To "

@@ -13,18 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.integrations.transformers import PrivateTraining
 from pyaccount.training import TrainingRun
 
-try:
+with importing("trl", "torch", "transformers", by=__name__):
     from torch import Tensor, nn
     from transformers import Trainer
     from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
-except ModuleNotFoundError as error:
-    if error.name not in ("trl", "torch", "transformers"):
-        raise
-    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.trl needs it") from error
 
 from pyaccount.integrations.records import Tensors
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pyaccount.document.data_set import DataSet, is_period
@@ -31,17 +32,13 @@ def _open_database(place: str | os.PathLike[str]) -> Database:
 
 def periods_between(name: str, now: datetime, every: str) -> int:
     """Return how many periods ago a period was: 0 for the current one, less for later ones. Periods are those of UTC."""
-    current, then = now.astimezone(UTC).date(), _first_day(name)
+    # The first day of a period: `2026`, `2026-03` or `2026-03-31`.
+    year, month, day = (*map(int, name.split("-")), 1, 1)[:3]
+    current, then = now.astimezone(UTC).date(), date(year, month, day)
     if every == "day":
         return (current - then).days
     months = 12 * (current.year - then.year) + current.month - then.month
     return months if every == "month" else current.year - then.year
-
-
-def _first_day(name: str) -> date:
-    """Return the first day of a period: `2026`, `2026-03` or `2026-03-31`."""
-    year, month, day = (*map(int, name.split("-")), 1, 1)[:3]
-    return date(year, month, day)
 
 
 #: How far the clock of a machine may be behind the last event.
@@ -70,7 +67,7 @@ class LedgerAccess:
     def __init__(self, place: str | os.PathLike[str], *, clock: Callable[[], datetime] | None = None) -> None:
         """Name a ledger. `clock` returns the current time, with its time zone; by default that of this machine."""
         self._database: Database = _open_database(place)
-        self._clock = clock or _now
+        self._clock = clock or partial(datetime.now, UTC)
 
     @property
     def place(self) -> str:
@@ -201,7 +198,3 @@ class LedgerAccess:
 
     def _rows(self, connection: LedgerConnection) -> LedgerRows:
         return LedgerRows(connection, self.place)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -110,21 +110,17 @@ def changed_budget(
     for block in blocks:
         path = ("data_sets", document.name, "blocks", block.name)
         totals[block.name] = total = total_of(after, fixed(block.name)) if block.fixed else empty
-        if not within(document, total):
-            assert total is not None
-            message = (
-                f"the budget would be {document.budget_words()}, and what is spent on {block.name} is "
-                f"{total_words(document, total)}: a budget cannot be lower than what is spent"
-            )
-            problems.append(Problem("over-budget", message, path, place))
+        too_much = [] if total is None or within(document, total) else [total_words(document, total)]
         for name, rule in after.filters.items():
             spent = block.accounts[name].spent
             if not rule.admits(spent, rule.nothing):
-                message = (
-                    f"the budget would be {document.budget_words()}, and what is spent on {block.name} is "
-                    f"{spent_words(document.filters[name], spent)}: a budget cannot be lower than what is spent"
-                )
-                problems.append(Problem("over-budget", message, path, place))
+                too_much.append(spent_words(document.filters[name], spent))
+        for words in too_much:
+            message = (
+                f"the budget would be {document.budget_words()}, and what is spent on {block.name} is {words}: a budget cannot "
+                "be lower than what is spent"
+            )
+            problems.append(Problem("over-budget", message, path, place))
     if not within(document, empty):
         assert empty is not None
         message = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyaccount.ledger.totals import SYMBOLS
 from pyaccount.pages.page import (
     Block,
     Content,
@@ -34,14 +35,6 @@ MOST_BARS = 12
 #: The length of a bar that is all of the budget, in per cent.
 WHOLE = 100.0
 UNITS = {"epsilon": "nats", "rho": "nats", "mu": "standard deviations", "gaussian_mu": "standard deviations"}
-SYMBOLS = {
-    "epsilon": "ε",
-    "rho": "ρ",
-    "mu": "μ",
-    "gaussian_mu": "μ",
-    "advantage": "advantage",
-    "true_positive_rate": "true-positive rate",
-}
 ORIGINS = {
     "budget": "The document of the data set.",
     "total": "The joint guarantee of all fixed entries and of the whole budgets of the filters, which may still be spent.",

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.claimed import claimed_document
@@ -25,9 +25,6 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.reading.sources import Handed
-
-if TYPE_CHECKING:
-    pass
 
 #: The δ of a joint document of which only the phases are used.
 ANY_DELTA = 1e-6

@@ -86,7 +86,8 @@ class Deciding:
         for name in names:
             rule, cost = self.kept.filters[name], self._cost(name)
             if isinstance(cost, Exception):
-                reasons.append(f"{name}: {_reason(cost)}")
+                problems = getattr(cost, "problems", ())
+                reasons.append(f"{name}: {'; '.join(problem.message for problem in problems) or cost}")
                 continue
             spent = block.accounts[name].spent
             if rule.admits(spent, cost):
@@ -164,11 +165,6 @@ class Deciding:
         if not low:
             return ": fewer rounds do not fit either, so use more noise"
         return f": {low} of its {found.rounds} rounds would fit"
-
-
-def _reason(error: Exception) -> str:
-    problems = getattr(error, "problems", ())
-    return "; ".join(problem.message for problem in problems) or str(error)
 
 
 def check_name(kept: KeptDataSet, filter_: str | None) -> None:

@@ -202,14 +202,17 @@ def within(data_set: DataSet, total: Total | None) -> bool:
     return total is None or total.value <= limit_of(data_set)
 
 
-def limit_of(data_set: DataSet) -> float:
-    """Return the budget in its measure: ε, ρ or μ, or the limit on attacks."""
+def measure_of(data_set: DataSet) -> str:
+    """Return what the budget limits: `epsilon`, `rho` or `mu`, or the measure of a limit on attacks."""
     risk = data_set.privacy.risk
-    if risk is None:
-        return float(getattr(data_set.privacy, data_set.way))
-    return float(
-        next(value for value in (risk.advantage, risk.true_positive_rate, risk.gaussian_mu) if value is not None)
-    )
+    words = ("advantage", "true_positive_rate", "gaussian_mu")
+    return data_set.way if risk is None else next(word for word in words if getattr(risk, word) is not None)
+
+
+def limit_of(data_set: DataSet) -> float:
+    """Return the budget in its measure."""
+    privacy = data_set.privacy
+    return float(getattr(privacy.risk or privacy, measure_of(data_set)))
 
 
 def _lessened(spent: EntryCost, by: EntryCost) -> EntryCost:

@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.ledger.events import spelled
-from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, limit_of
+from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, limit_of, measure_of
 from pyaccount.ledger.status_records import (
     AmendmentRecord,
     BlockRecord,
@@ -68,11 +68,7 @@ def _data_set(rows: LedgerRows, name: str) -> DataSetRecord:
     kept = rows.data_set(name)
     assert kept is not None
     document, entries, share = kept.data_set, rows.entries(name), _Shares(kept)
-    risk = document.privacy.risk
-    measure: Any = document.way
-    if risk is not None:
-        words = ("advantage", "true_positive_rate", "gaussian_mu")
-        measure = next(word for word in words if getattr(risk, word) is not None)
+    measure: Any = measure_of(document)
     taken: dict[tuple[str, str | None], list[float]] = defaultdict(list)
     for entry in entries:
         for place in entry.places:

@@ -18,7 +18,7 @@ from pyaccount.document.loading import load
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.words import VERSION
 from pyaccount.ledger.events import canonical
-from pyaccount.ledger.state import EntryCost, KeptDataSet, Total, limit_of
+from pyaccount.ledger.state import EntryCost, KeptDataSet, Total, limit_of, measure_of
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
 from pyaccount.rounding import down, up
 
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
 
 Phases = list[dict[str, Any]]
+
+#: What the measures of budgets are called.
+SYMBOLS = {
+    "epsilon": "ε",
+    "rho": "ρ",
+    "mu": "μ",
+    "gaussian_mu": "μ",
+    "advantage": "advantage",
+    "true_positive_rate": "true-positive rate",
+}
 
 
 def total_of(kept: KeptDataSet, fixed: Iterable[Phases]) -> Total | None:
@@ -146,16 +156,7 @@ def total_words(data_set: DataSet, total: Total) -> str:
     """Return a total in words, rounded up: `ε ≤ 3.2 at δ = 1e-6`."""
     if data_set.privacy.risk is None:
         return f"ε ≤ {up(total.value)} at δ = {up(total.delta)}"
-    return f"{_MEASURES[_measure(data_set)]} ≤ {up(total.value)}"
-
-
-_MEASURES = {"advantage": "advantage", "true_positive_rate": "true-positive rate", "gaussian_mu": "μ"}
-
-
-def _measure(data_set: DataSet) -> str:
-    risk = data_set.privacy.risk
-    assert risk is not None
-    return next(name for name in _MEASURES if getattr(risk, name) is not None)
+    return f"{SYMBOLS[measure_of(data_set)]} ≤ {up(total.value)}"
 
 
 def limits(budget: Mapping[str, Any]) -> list[tuple[str, float]]:

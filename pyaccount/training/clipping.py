@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training.run import TrainingRun
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-    from torch.func import functional_call, grad, grad_and_value, vmap
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
+    from torch.func import functional_call, grad_and_value, vmap
 
 from pyaccount.training.dropout import drawn_by_key
 from pyaccount.training.precision import weighted_sums, without_autocast
@@ -65,9 +61,11 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     g_i is the gradient of `loss` of example i alone, and ‖g_i‖₂ is over all trained parameters. The clip norm is that of `run`,
     or `clip_norm` if there is no run. `also` contains groups of parameters that the document releases as other sums, by their
     names in `noise.also`: the parameters of each group are clipped together to the norm that the run has for it, the remaining
-    parameters to the clip norm of the run. An example whose `mask` is false contributes nothing. A batch without examples gives
-    zeros. For half-precision parameters and inside of `torch.autocast`, sums, norms and contributions are float32, because
-    roundings to half precision could make contributions longer than the clip norm.
+    parameters to the clip norm of the run. An example whose `mask` is false contributes nothing, and neither does one whose
+    gradient is not finite: like clipping, this looks at the example alone. A batch without examples gives zeros. For
+    half-precision parameters and inside of `torch.autocast`, sums, norms and contributions are float32, because roundings to half
+    precision could make contributions longer than the clip norm. The losses of the examples are in `losses` of the result,
+    without noise.
 
     Gradients are computed with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples. The memory of
     one gradient per example is needed on an accelerator; on a processor, that of some `TOGETHER` numbers or of one gradient.
@@ -75,27 +73,12 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     without noise: batch normalisation and other running statistics, embeddings with `max_norm`, and every change of a parameter
     or buffer.
     """
-    check_layers(model)
-    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
-    groups = clipped_together(trained, run, clip_norm, also or {})
-    if len(inputs) == 0:
-        return ClippedSums({name: wide(torch.zeros_like(parameter)) for name, parameter in trained.items()}, groups)
 
-    def alone(parameters: dict[str, Tensor], example: Tensor, target: Tensor) -> Tensor:
-        return loss(functional_call(model, parameters, (example.unsqueeze(0),)), target.unsqueeze(0))
+    def loss_of(net: nn.Module, example: dict[str, Tensor]) -> Tensor:
+        return loss(net(example["inputs"]), example["targets"])
 
-    each = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")
-    kept = None if mask is None else torch.as_tensor(mask, device=inputs.device).bool()
-    clipped: dict[str, Tensor] = {}
-    with unchanged(model), drawn_by_key(run):
-        for part in _parts(len(inputs), trained):
-            gradients = {name: wide(gradient) for name, gradient in each(trained, inputs[part], targets[part]).items()}
-            for names, norm in groups:
-                factors = _factors(gradients, names, norm)
-                if kept is not None:
-                    factors = torch.where(kept[part].to(factors.device), factors, torch.zeros_like(factors))
-                _add(clipped, factors, gradients, names)
-    return ClippedSums({name: clipped[name] for name in trained}, groups)
+    batch = {"inputs": inputs, "targets": targets}
+    return clipped_sums_of(model, loss_of, batch, run=run, clip_norm=clip_norm, also=also, mask=mask)
 
 
 def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
@@ -106,6 +89,7 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     run: TrainingRun | None = None,
     clip_norm: float | None = None,
     also: Mapping[str, Iterable[str]] | None = None,
+    mask: Tensor | NDArray[np.bool_] | Sequence[bool] | None = None,
     one_by_one: bool = False,
 ) -> ClippedSums:
     """Return the same sum as `clipped_sum` for a model whose batch is a mapping, such as those of `transformers`.
@@ -114,9 +98,6 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     and returns its loss, so it cannot mix examples; it may not depend on anything else of the batch. With `one_by_one` there is
     a backward pass for each example, which every model allows and which needs the memory of one gradient; otherwise examples are
     run together by `torch.func.vmap`, as in `clipped_sum`, which refuses models that decide by the values of tensors.
-
-    The contribution of an example whose gradient is not finite is zero, such as that of a text without a token to predict: like
-    clipping, this looks at the example alone. The losses of the examples are in `losses` of the result, without noise.
 
     Raises the errors of `clipped_sum`, and `RunError` if the tensors differ in their number of examples.
     """
@@ -131,10 +112,13 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     if count == 0:
         total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
         return ClippedSums(total, groups, next(iter(total.values())).new_zeros(0))
-    losses = []
+    kept = None if mask is None else torch.as_tensor(mask).bool()
+    losses: list[Tensor] = []
+    done = 0
     with unchanged(model), drawn_by_key(run):
         for gradients, loss in (_alone if one_by_one else _together)(model, loss_of, batch, trained, count):
             losses.append(loss)
+            before, done = done, done + len(loss)
             for names, norm in groups:
                 factors = _factors(gradients, names, norm)
                 finite = factors > 0.0  # false for a norm that is infinite or not a number
@@ -142,8 +126,10 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
                     factors = torch.where(finite, factors, torch.zeros_like(factors))
                     for name in names:
                         # Zero times infinity is not a number.
-                        kept = finite.view(-1, *[1] * trained[name].dim())
-                        gradients[name] = gradients[name].masked_fill(~kept, 0.0)
+                        rows = finite.view(-1, *[1] * trained[name].dim())
+                        gradients[name] = gradients[name].masked_fill(~rows, 0.0)
+                if kept is not None:
+                    factors = factors * kept[before:done].to(factors)
                 _add(total, factors, gradients, names)
     return ClippedSums({name: total[name] for name in trained}, groups, torch.cat(losses).detach())
 

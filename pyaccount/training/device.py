@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import DomainError, MissingExtraError, PlanExceededError
+from pyaccount.errors import DomainError, PlanExceededError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.device needs it") from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +115,8 @@ class DeviceRows:
 
     def _state(self, nonce: bytes) -> Tensor:
         """Return the state of the generator from which the row of Z of this round is drawn."""
-        self._generator.manual_seed(_seed(self._key.derive("round", self._round, nonce.hex())))
+        secret = self._key.derive("round", self._round, nonce.hex())
+        self._generator.manual_seed(int.from_bytes(secret.reveal()[:8], "little"))
         return self._generator.get_state()
 
     def _zeros(self) -> dict[str, Tensor]:
@@ -140,7 +137,3 @@ class DeviceRows:
         for decay, sums in zip(decays, self._memory, strict=True):
             for name, tensor in rows.items():
                 sums[name].mul_(decay).add_(tensor)
-
-
-def _seed(key: RunKey) -> int:
-    return int.from_bytes(key.reveal()[:8], "little")

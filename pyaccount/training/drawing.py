@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -187,22 +188,13 @@ def aside(function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
     If the computation raises an error, that function raises it. The function must not change anything that somebody else reads: a
     caller that is interrupted does not wait for it.
     """
-    results: list[T] = []
-    errors: list[BaseException] = []
+    found: Future[T] = Future()
 
     def compute() -> None:
         try:
-            results.append(function(*arguments))
+            found.set_result(function(*arguments))
         except BaseException as error:
-            errors.append(error)
+            found.set_exception(error)
 
-    thread = threading.Thread(target=compute, daemon=True)
-    thread.start()
-
-    def result() -> T:
-        thread.join()
-        if errors:
-            raise errors[0]
-        return results[0]
-
-    return result
+    threading.Thread(target=compute, daemon=True).start()
+    return found.result

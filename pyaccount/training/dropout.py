@@ -20,16 +20,12 @@ import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pyaccount.errors import MissingExtraError
+from pyaccount.errors import importing
 from pyaccount.training.run import TrainingRun
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.dropout needs it") from error
 
 #: Where the words of MT19937 lie in the state of PyTorch's generator for processors, in units of 8 bytes, and how many they are.
 _FIRST, _WORDS = 3, 624

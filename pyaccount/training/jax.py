@@ -16,17 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training.run import Step, TrainingRun
 from pyaccount.training.sums import Array
 
-try:
+with importing("jax", by=__name__):
     import jax
     import jax.numpy as jnp
-except ModuleNotFoundError as error:
-    if error.name != "jax":
-        raise
-    raise MissingExtraError.of("jax", "pyaccount.training.jax needs it") from error
 
 #: A tree of arrays: nested dictionaries, lists, tuples and whatever else JAX knows as one.
 Tree = Any

@@ -10,15 +10,11 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.precision needs it") from error
 
 #: The precisions of sums and norms.
 EXACT = (torch.float32, torch.float64)

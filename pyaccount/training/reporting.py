@@ -206,8 +206,11 @@ class RecordVerdict(Readable):
         return asdict(self) | {"at_least": self.at_least}
 
     def page(self) -> Page:
-        """Return the verdict as a page."""
-        return _record_page(self)
+        """Return a page about the record, without the certificate."""
+        badges = [Badge("agrees" if self.agrees else "does not agree", good=self.agrees)]
+        badges += [Badge(UNCERTIFIED, good=False)] if self.uncertified else []
+        sections = [_run_section(self), *([_assumptions(self)] if self.agrees else [])]
+        return Page("Run record", self.file, tuple(sections), badges=tuple(badges), origins=ORIGINS)
 
 
 def with_run(page: Page, verdict: RecordVerdict) -> Page:
@@ -220,14 +223,6 @@ def with_run(page: Page, verdict: RecordVerdict) -> Page:
     badges = [*page.badges, *([Badge("its record does not agree", good=False)] if not verdict.agrees else [])]
     badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
     return replace(page, badges=tuple(badges))
-
-
-def _record_page(verdict: RecordVerdict) -> Page:
-    """Return a page about a record, without the certificate."""
-    badges = [Badge("agrees" if verdict.agrees else "does not agree", good=verdict.agrees)]
-    badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
-    sections = [_run_section(verdict), *([_assumptions(verdict)] if verdict.agrees else [])]
-    return Page("Run record", verdict.file, tuple(sections), badges=tuple(badges), origins=ORIGINS)
 
 
 def _run_section(verdict: RecordVerdict) -> PageSection:

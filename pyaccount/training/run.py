@@ -120,7 +120,7 @@ class Step:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open = False
-        self._run._end()
+        self._run._step = None
         if kind is None and not self._released:
             raise RunError(
                 f"round {self.round} ended without a release: every batch must be released, even if it is empty or not wanted; "
@@ -521,9 +521,6 @@ class TrainingRun:
                     f"round {step.round} is not the next one, which is round {self._round}: call run.step() anew"
                 )
             self._step = step
-
-    def _end(self) -> None:
-        self._step = None
 
     def _release(
         self, number: int, sums: RoundSums, also: Mapping[str, RoundSums]

@@ -23,15 +23,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.sharded needs it") from error
 
 #: What a module has of hooks that FSDP2 puts there.
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")

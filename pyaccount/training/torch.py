@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training.run import TrainingRun
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, distributed, nn
     from torch.utils.data import Sampler, default_collate
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.torch needs it") from error
 
 from pyaccount.training.clipping import (
     ClippedSums,

@@ -10,16 +10,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.errors import RunError, importing
 from pyaccount.training.sharded import check_whole
 
-try:
+with importing("torch", by=__name__):
     import torch
     from torch import Tensor, nn
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MissingExtraError.of("torch", "pyaccount.training.unchanged needs it") from error
 
 #: Whole numbers by their size in bytes.
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -1,7 +1,10 @@
 """The Python of the pages, and the frameworks that it needs, which the environment of most tests does not have."""
 
+import importlib.util
 import re
 from pathlib import Path
+
+import pytest
 
 
 def python_snippets(page: Path) -> list[str]:
@@ -14,3 +17,11 @@ def python_snippets(page: Path) -> list[str]:
 def frameworks(snippet: str) -> list[str]:
     """Return the frameworks that a snippet imports."""
     return sorted(set(re.findall(r"^(?:from|import) (torch|opacus|flwr)\b", snippet, flags=re.MULTILINE)))
+
+
+def needs(*modules: str) -> pytest.MarkDecorator:
+    """Return the mark of a test that is skipped without these modules."""
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    return pytest.mark.skipif(
+        bool(missing), reason=f"not installed: {', '.join(missing)}: what is done with it is NOT tested"
+    )

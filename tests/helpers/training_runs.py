@@ -1,6 +1,8 @@
 """Small training runs, for tests of what they release, count and store."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,12 +39,27 @@ def sums(number: int) -> dict[str, Any]:
     return {"bias": generator.normal(size=2), "weight": generator.normal(size=(SIZE, 2)).astype(np.float32)}
 
 
-def go(run: TrainingRun, rounds: int) -> list[dict[str, Any]]:
+def go(run: TrainingRun, rounds: int, of: Callable[[int], Any] = sums) -> list[Any]:
+    """Release the sums `of` the next rounds, and return the means."""
     found = []
     for _ in range(rounds):
         with run.step() as step:
-            found.append(step.release(sums(step.round)))
+            found.append(step.release(of(step.round)))
     return found
+
+
+@contextmanager
+def failing(owner: Any, name: str, error: BaseException) -> Iterator[None]:
+    """Let a function of `owner` raise an error, which the block must pass on."""
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, fails)
+        with pytest.raises(type(error)) as caught:
+            yield
+    assert caught.value is error
 
 
 def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:

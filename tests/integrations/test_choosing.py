@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_elsewhere import trained
+from trained_elsewhere import starting, trained
 
 from pyaccount import TrainingRun
 from pyaccount.errors import RunError
@@ -27,7 +27,7 @@ from pyaccount.integrations.transformers import PrivateTrainer  # noqa: E402
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")]
 
 RECORDS, ROUNDS, WORDS = 12, 4, 20
-DOCUMENT = trained("chosen", RECORDS, ROUNDS)
+started = starting(trained("chosen", RECORDS, ROUNDS), "run")
 
 
 def llama(attention: str = "sdpa") -> Any:
@@ -62,10 +62,6 @@ def trainer(folder: Path, run: TrainingRun, net: Any, **options: Any) -> Any:
         use_cpu=True,
     )
     return PrivateTrainer(net, args, train_dataset=data(), run=run, **options)
-
-
-def started(folder: Path) -> TrainingRun:
-    return TrainingRun(DOCUMENT, folder / "run", records=RECORDS, clip_norm=0.7)
 
 
 def preferring(monkeypatch: pytest.MonkeyPatch, order: list[Way]) -> list[Way]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed, doc, sectioned
-from training_runs import fixed_draws
+from plain_documents import doc
+from trained_elsewhere import CORRELATED, starting, with_batches, with_key
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
@@ -38,8 +38,10 @@ DOCUMENT: dict[str, Any] = doc(
     dataset_size=CLIENTS,
     iterations=ROUNDS,
 )
-CORRELATED = sectioned(sampler="b-min-sep", min_separation=2, matrix="banded-square-root", bands=2)
-SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+started = starting(DOCUMENT)
+SPARSE = with_batches(DOCUMENT, 0.4)
+#: Every client takes part in every round.
+ALL = {"sampler": {"kind": "none"}, **with_batches(DOCUMENT, CLIENTS)}
 #: Node ids, in an order of their own.
 NODES = [int(node) for node in np.random.default_rng(5).permutation(CLIENTS) * 7919 + 13]
 SCALE = {node: 0.3 * (1 + place) for place, node in enumerate(sorted(NODES))}
@@ -74,9 +76,26 @@ class HereGrid(OneProcess):
         super().__init__(NODES, answer)
 
 
-def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    whole = changed(DOCUMENT, changes or {}, {})
-    return TrainingRun(whole, folder, **{"records": CLIENTS, "clip_norm": 0.7, "uncertified": True, **options})
+def clipped(nodes: list[int], weight: Any, norm: float = 0.7) -> Any:
+    """Return the sum of the clipped changes of these clients."""
+    total = np.zeros((2, 3))
+    for node in nodes:
+        change = update(node, weight).astype(np.float64) - weight
+        total += change * min(1.0, norm / np.linalg.norm(change))
+    return total
+
+
+@pytest.fixture
+def released(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list of the sums that are released."""
+    sums: list[Any] = []
+    release = TrainingRun._release
+    monkeypatch.setattr(
+        TrainingRun,
+        "_release",
+        lambda self, number, given, also: sums.append(given) or release(self, number, given, also),
+    )
+    return sums
 
 
 def by_hand(run: TrainingRun, order: list[int], rate: float) -> tuple[Any, list[list[int]]]:
@@ -85,11 +104,7 @@ def by_hand(run: TrainingRun, order: list[int], rate: float) -> tuple[Any, list[
         with run.step() as step:
             nodes = sorted(order[index] for index in step.batch.indices)
             asked.append(nodes)
-            total = np.zeros((2, 3))
-            for node in nodes:
-                change = update(node, weight).astype(np.float64) - weight
-                total += change * min(1.0, run.clip_norm / np.linalg.norm(change))
-            mean = step.release({"weight": total})["weight"]
+            mean = step.release({"weight": clipped(nodes, weight)})["weight"]
         weight = (weight + rate * mean).astype(np.float32)
     return weight, asked
 
@@ -99,14 +114,12 @@ def by_hand(run: TrainingRun, order: list[int], rate: float) -> tuple[Any, list[
 def test_the_model_is_that_of_a_loop_by_hand(
     tmp_path: Path, changes: dict[str, Any], named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fixed_draws(monkeypatch)
-    with started(tmp_path / "flower", changes) as run:
-        key, grid = run._root, HereGrid()
+    key: list[Any] = []
+    with with_key(started(tmp_path / "flower", changes), key, monkeypatch) as run:
+        grid = HereGrid()
         result = PrivateFedAvg(run, clients=NODES if named else None, rate=0.5).start(grid, model())
         assert run.released == ROUNDS
-    fixed_draws(monkeypatch)
-    with started(tmp_path / "hand", changes) as run:
-        run._root = run._noise._root = key
+    with with_key(started(tmp_path / "hand", changes), key, monkeypatch) as run:
         weight, asked = by_hand(run, NODES if named else sorted(NODES), 0.5)
     assert grid.asked[::2] == asked
     assert not any(grid.asked[1::2])  # nobody is asked to evaluate
@@ -161,37 +174,16 @@ def broken(way: str) -> Client:
 
 
 @pytest.mark.parametrize("way", ["silent", "error", "names", "none", "infinite", "large", "shape", "integers"])
-def test_a_client_without_a_sound_answer_contributes_nothing(
-    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sums: list[Any] = []
-    with started(
-        tmp_path, {"sampler": {"kind": "none"}, "training": {**DOCUMENT["training"], "expected_batch_size": CLIENTS}}
-    ) as run:
-        release = type(run)._release
-        monkeypatch.setattr(
-            type(run),
-            "_release",
-            lambda self, number, given, also: sums.append(given) or release(self, number, given, also),
-        )
+def test_a_client_without_a_sound_answer_contributes_nothing(tmp_path: Path, way: str, released: list[Any]) -> None:
+    with started(tmp_path, ALL) as run:
         PrivateFedAvg(run, clients=NODES).start(HereGrid(broken(way)), model(), num_rounds=1)
-    expected = np.zeros((2, 3))
-    for node in sorted(NODES)[1::2]:
-        change = update(node, np.ones((2, 3), dtype=np.float32)).astype(np.float64) - 1.0
-        expected += change * min(1.0, 0.7 / np.linalg.norm(change))
-    np.testing.assert_allclose(sums[0]["weight"], expected, rtol=1e-12)
-    assert set(sums[0]) == {"weight"}
+    expected = clipped(sorted(NODES)[1::2], np.ones((2, 3), dtype=np.float32))
+    np.testing.assert_allclose(released[0]["weight"], expected, rtol=1e-12)
+    assert set(released[0]) == {"weight"}
 
 
-def test_a_second_answer_and_those_of_others_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sums: list[Any] = []
+def test_a_second_answer_and_those_of_others_do_not_count(tmp_path: Path, released: list[Any]) -> None:
     with started(tmp_path) as run:
-        release = type(run)._release
-        monkeypatch.setattr(
-            type(run),
-            "_release",
-            lambda self, number, given, also: sums.append(given) or release(self, number, given, also),
-        )
         strategy = PrivateFedAvg(run, clients=NODES)
         grid = HereGrid()
         messages = list(strategy.configure_train(1, model(), flwr.app.ConfigRecord(), grid))
@@ -201,33 +193,26 @@ def test_a_second_answer_and_those_of_others_do_not_count(tmp_path: Path, monkey
         ]
         replies = [honest(one.metadata.dst_node_id, one) for one in (*messages, *messages, *others)]
         strategy.aggregate_train(1, replies)
-    expected = np.zeros((2, 3))
-    for message in messages:
-        change = update(message.metadata.dst_node_id, np.ones((2, 3), dtype=np.float32)).astype(np.float64) - 1.0
-        expected += change * min(1.0, 0.7 / np.linalg.norm(change))
+    expected = clipped([one.metadata.dst_node_id for one in messages], np.ones((2, 3), dtype=np.float32))
     assert messages
     assert others
-    np.testing.assert_allclose(sums[0]["weight"], expected, rtol=1e-12)
+    np.testing.assert_allclose(released[0]["weight"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["poisson", "correlated"])
 def test_a_resumed_training_is_the_uninterrupted_one(
     tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fixed_draws(monkeypatch)
-    with started(tmp_path / "whole", changes) as run:
-        key = run._root
+    key: list[Any] = []
+    with with_key(started(tmp_path / "whole", changes), key, monkeypatch) as run:
         whole = PrivateFedAvg(run, clients=NODES).start(HereGrid(), model())
-    fixed_draws(monkeypatch)
-    with started(tmp_path / "again", changes) as run:
-        run._root = run._noise._root = key
+    with with_key(started(tmp_path / "again", changes), key, monkeypatch) as run:
         PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=3)
         kept = (tmp_path / "model.npz").read_bytes()
         PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=5)
     # The model of two released rounds is lost.
     (tmp_path / "model.npz").write_bytes(kept)
-    with started(tmp_path / "again", changes) as run:
-        run._root = run._noise._root = key
+    with with_key(started(tmp_path / "again", changes), key) as run:
         assert run.released == 5
         for clients, path in ((None, tmp_path / "none.npz"), (NODES[::-1], tmp_path / "model.npz")):
             with pytest.raises(RunError, match="must stay the same"):
@@ -297,13 +282,12 @@ def test_a_training_of_noise_alone_is_logged(
     monkeypatch.setattr(
         flwr.common.logger, "log", lambda level, text, *given: level < 30 or logged.append(text % given)
     )
-    whole = {"sampler": {"kind": "none"}, "training": {**DOCUMENT["training"], "expected_batch_size": CLIENTS}}
 
     def later(node: int, message: Any) -> Any:
         number = message.content.config_records["config"]["server-round"]
         return broken(way)(sorted(NODES)[0], message) if number < 3 else honest(node, message)
 
-    with started(tmp_path, whole) as run:
+    with started(tmp_path, ALL) as run:
         PrivateFedAvg(run, clients=NODES).start(HereGrid(later), model(), num_rounds=4)
     assert len(logged) == 2  # the rounds before the first answer that was used
     assert all("noise alone" in text and says in text for text in logged)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from plain_documents import doc, sectioned
 from scipy.stats import binom, norm
-from training_runs import fixed_draws
+from trained_elsewhere import starting, with_key
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import RunError
@@ -45,6 +45,7 @@ def document(name: str, size: int, batch: float, rounds: int, noise: float = 1.0
 
 
 LOCAL = document("client", RECORDS, 5, STEPS * ANSWERS)
+opened = starting({**LOCAL, "privacy": {**LOCAL["privacy"], "epsilon": 300.0}}, "run")
 
 
 def data(node: int) -> tuple[Any, Any]:
@@ -79,11 +80,6 @@ def question(number: int, weight: Any = (0.0, 0.0)) -> Any:
         }
     )
     return Message(content, message_type="train", dst_node_id=NODES[0])
-
-
-def opened(folder: Path, **options: Any) -> TrainingRun:
-    whole = {**LOCAL, "privacy": {**LOCAL["privacy"], "epsilon": 300.0}}
-    return TrainingRun(whole, folder / "run", **{"records": RECORDS, "clip_norm": 1.0, "uncertified": True, **options})
 
 
 def model_of(message: Any) -> Any:
@@ -177,11 +173,9 @@ def test_the_same_question_gets_the_same_answer_and_no_release(tmp_path: Path) -
 
 
 def test_an_answer_that_was_interrupted_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fixed_draws(monkeypatch)
-    with opened(tmp_path / "whole") as run:
-        key = run._root
+    key: list[Any] = []
+    with with_key(opened(tmp_path / "whole"), key, monkeypatch) as run:
         expected = answer(run, question(1), steps=STEPS, train=local_training(run, 1), kept=tmp_path / "whole")
-    fixed_draws(monkeypatch)
 
     def interrupted(run: TrainingRun) -> Any:
         def train(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -190,12 +184,9 @@ def test_an_answer_that_was_interrupted_is_repeated(tmp_path: Path, monkeypatch:
 
         return train
 
-    with opened(tmp_path / "again") as run:
-        run._root = run._noise._root = key
-        with pytest.raises(KeyboardInterrupt):
-            answer(run, question(1), steps=STEPS, train=interrupted(run), kept=tmp_path / "again")
-    with opened(tmp_path / "again") as run:
-        run._root = run._noise._root = key
+    with with_key(opened(tmp_path / "again"), key, monkeypatch) as run, pytest.raises(KeyboardInterrupt):
+        answer(run, question(1), steps=STEPS, train=interrupted(run), kept=tmp_path / "again")
+    with with_key(opened(tmp_path / "again"), key) as run:
         assert run.released == 1
         found = answer(run, question(1), steps=STEPS, train=local_training(run, 1), kept=tmp_path / "again")
         assert run.released == STEPS
@@ -266,20 +257,13 @@ def test_draws_of_clients_have_the_mean_of_the_profiles(rate: float, rounds: int
         chances = binom.pmf(np.arange(rounds + 1), rounds, rate)
         return float(sum(p * delta_of(epsilon, min(a, most)) for a, p in enumerate(chances)))
 
-    certificate = certify(
-        {
-            "pyaccount": 1,
-            "name": "record",
-            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-            "phases": [
-                {
-                    "sampler": {"kind": "poisson", "sampling_probability": rate, "draws": "clients"},
-                    "phases": [sectioned(iterations=STEPS, sampler="none", multiplier=noise)],
-                    "count": rounds,
-                }
-            ],
-        }
-    )
+    phase = {
+        "sampler": {"kind": "poisson", "sampling_probability": rate, "draws": "clients"},
+        "phases": [sectioned(iterations=STEPS, sampler="none", multiplier=noise)],
+        "count": rounds,
+    }
+    privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5}
+    certificate = certify({"pyaccount": 1, "name": "record", "privacy": privacy, "phases": [phase]})
     assert mean(certificate.epsilon, rounds) <= 1e-5 <= mean(certificate.epsilon_lower, rounds)
     # A client that stops earlier has a smaller δ.
     bounds = [mean(certificate.epsilon, most) for most in range(rounds + 1)]

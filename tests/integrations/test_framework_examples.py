@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import runpy
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_snippets import frameworks, python_snippets
+from page_snippets import frameworks, needs, python_snippets
 from places import EXAMPLES, ROOT
 
 from pyaccount import Certificate
@@ -22,17 +21,10 @@ from pyaccount.training.check_record import hold_record
 FOLDER = EXAMPLES / "integrations"
 
 
-def needs(*modules: str) -> pytest.MarkDecorator:
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    return pytest.mark.skipif(
-        bool(missing), reason=f"not installed: {', '.join(missing)}: the example with it is NOT run"
-    )
-
-
-def ran(script: str, folder: Path, *options: str) -> dict[str, Any]:
+def ran(script: str, folder: Path, *options: str, to: str = "out") -> dict[str, Any]:
     """Run a script in a process of its own, and return the last line of its output."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(FOLDER / script), "--folder", str(folder / "out"), *options],
+        [sys.executable, "-W", "ignore", str(FOLDER / script), "--folder", str(folder / to), *options],
         env={**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"},
         capture_output=True,
         text=True,
@@ -59,6 +51,25 @@ def test_a_language_model_is_fine_tuned_from_certificate_to_gate(tmp_path: Path)
     assert released(tmp_path / "out", "model/training.cert.json") == (40, 40)
     # Another ε is another certificate, and its gate another limit.
     assert ran("transformers_run.py", tmp_path / "less", "--epsilon", "1", "--rounds", "3")["passes"] is True
+
+
+@needs("torch", "opacus")
+@pytest.mark.parametrize(
+    ("options", "rounds", "least"),
+    [
+        ((), 60, 0.8),
+        # Only the batches are drawn here. Opacus draws the noise, and nothing is recorded.
+        (("--noise", "opacus"), 0, 0.8),
+        # Two of three batches are empty.
+        (("--batch", "0.4", "--rounds", "30"), 30, 0.0),
+    ],
+    ids=["whole", "batches", "empty"],
+)
+def test_opacus_trains_with_the_run(options: tuple[str, ...], rounds: int, least: float, tmp_path: Path) -> None:
+    found = ran("opacus_run.py", tmp_path, *options, to="run")
+    assert found["released"] == rounds
+    assert found["accuracy"] > least
+    assert released(tmp_path, "run/training.cert.json") == (rounds, 30 if "30" in options else 60)
 
 
 @needs("torch", "opacus")
@@ -91,6 +102,14 @@ def test_lightning_is_interrupted_and_resumed(tmp_path: Path) -> None:
     events = [json.loads(line)["event"] for line in lines]
     # Rounds 20 to 29 were repeated after the checkpoint, which releases nothing.
     assert events.count("release") == 60
+
+
+@needs("jax", "jax_privacy")
+def test_jax_trains_with_the_run_as_with_jax_privacy(tmp_path: Path) -> None:
+    found = ran("jax_run.py", tmp_path, "--rounds", "48", to="run")
+    assert released(tmp_path, "run/training.cert.json") == (48, 48)
+    # Guessing gives half of the labels.
+    assert min(found["certified"], found["alone"]) > 0.8
 
 
 @needs("jax", "jax_privacy")

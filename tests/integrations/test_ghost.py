@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import changed
-from trained_elsewhere import CORRELATED, trained
-from training_runs import fixed_draws
+from trained_elsewhere import CORRELATED, starting, trained, with_batches, with_key
 
 from pyaccount import TrainingRun
 from pyaccount.errors import RunError
@@ -30,6 +28,7 @@ pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("Future
 
 RECORDS, ROUNDS, WORDS, LENGTH = 40, 6, 20, 7
 DOCUMENT = trained("ghosts", RECORDS, ROUNDS)
+started = starting(DOCUMENT, "run")
 
 
 def llama(**changes: Any) -> Any:
@@ -83,28 +82,23 @@ def arguments(folder: Path, **changes: Any) -> Any:
     return transformers.TrainingArguments(str(folder / "model"), **{**usual, **quiet, **changes})
 
 
-def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    return TrainingRun(
-        changed(DOCUMENT, changes or {}, {}),
-        folder / "run",
-        **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options},
-    )
-
-
-def sums(
-    run: TrainingRun,
-    folder: Path,
-    net: Any,
-    clipping: str,
-    records: list[Any],
-    kind: Any = PrivateTrainer,
-    **options: Any,
+def prepared(
+    run: TrainingRun, folder: Path, net: Any, clipping: str, kind: Any = PrivateTrainer, **options: Any
 ) -> Any:
-    trainer = kind(net, arguments(folder), train_dataset=data(), run=run, clipping=clipping, **options)
+    """Return a trainer whose model and collator are as in a training, and what clips records."""
+    trainer = kind(net, arguments(folder), **{"train_dataset": data(), "run": run, "clipping": clipping, **options})
     trainer.get_train_dataloader()
     net.train()
-    (part,) = list(trainer.parts(records))
-    return trainer._clipped(net, part)
+
+    def clip(records: list[Any]) -> Any:
+        (part,) = trainer.parts(records)
+        return trainer._clipped(net, part)
+
+    return clip
+
+
+def sums(run: TrainingRun, folder: Path, net: Any, clipping: str, records: list[Any], *more: Any, **named: Any) -> Any:
+    return prepared(run, folder, net, clipping, *more, **named)(records)
 
 
 @pytest.mark.parametrize("norm", [0.05, 1.5, 1e6], ids=["all clipped", "some clipped", "none clipped"])
@@ -116,10 +110,8 @@ def test_the_sums_are_those_of_torch_func(tmp_path: Path, adapters: bool, norm: 
     with started(tmp_path, clip_norm=norm) as run:
         ghosts, expected = (sums(run, tmp_path, net(), way, data()[:4]) for way in ("ghost", "vectorized"))
         one = sums(run, tmp_path, net(), "ghost", data()[:1])
-    assert set(ghosts) == set(expected)
     assert ghosts.clipped == expected.clipped
-    for name in expected:
-        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-5, atol=1e-5 * min(norm, 0.1))
+    torch.testing.assert_close(dict(ghosts), dict(expected), rtol=1e-5, atol=1e-5 * min(norm, 0.1))
     torch.testing.assert_close(ghosts.losses, expected.losses)
     if norm == 0.05:
         assert float(torch.cat([tensor.flatten() for tensor in one.values()]).norm()) == pytest.approx(norm, rel=1e-5)
@@ -132,21 +124,16 @@ def test_groups_are_clipped_to_their_own_norms(tmp_path: Path) -> None:
         ghosts, expected = (sums(run, tmp_path, llama(), way, data()[:4], also=also) for way in ("ghost", "vectorized"))
     assert ghosts.clipped == expected.clipped
     assert len(ghosts.clipped) == 2
-    for name in expected:
-        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(ghosts, expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["poisson", "correlated"])
 def test_a_training_is_that_of_one_record_after_the_other(
     tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, ended = None, []
-    sparse = {**changes, "training": {**DOCUMENT["training"], "expected_batch_size": 1.2}}
+    key, ended = [], []
     for way in ("ghost", "one-by-one"):
-        fixed_draws(monkeypatch)
-        with started(tmp_path / way, sparse) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / way, changes | with_batches(DOCUMENT, 1.2)), key, monkeypatch) as run:
             net = llama()
             before = copy.deepcopy(net.state_dict())
             trainer = PrivateTrainer(net, arguments(tmp_path / way), train_dataset=data(), run=run, clipping=way)
@@ -158,21 +145,16 @@ def test_a_training_is_that_of_one_record_after_the_other(
         assert set(vars(net)) - set(vars(llama())) <= {"_is_accelerate_prepared"}
         assert copy.deepcopy(net)(**{name: one[None] for name, one in data()[0].items()}).loss > 0
     assert any(not torch.equal(before[name], one) for name, one in ended[0].items())
-    for name in ended[0]:
-        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*ended, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_is_drawn_once_for_both_passes(tmp_path: Path) -> None:
     """The contribution of a record has the clip norm, whatever was dropped: norm and gradient are of one forward pass."""
     with started(tmp_path, clip_norm=0.01) as run:
-        net = adapted(llama(), ["q_proj", "v_proj"], dropout=0.5)
-        trainer = PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run, clipping="ghost")
-        trainer.get_train_dataloader()
-        net.train()
+        clip = prepared(run, tmp_path, adapted(llama(), ["q_proj", "v_proj"], dropout=0.5), "ghost")
         found = []
         for _ in range(4):
-            (part,) = list(trainer.parts(data()[:1]))
-            one = trainer._clipped(net, part)
+            one = clip(data()[:1])
             found.append(torch.cat([tensor.flatten() for tensor in one.values()]))
             assert float(found[-1].norm()) == pytest.approx(0.01, rel=1e-4)
     assert not torch.equal(found[0], found[1])
@@ -185,9 +167,8 @@ def test_a_record_without_a_gradient_contributes_nothing(tmp_path: Path) -> None
         found = sums(run, tmp_path, llama(), "ghost", [records[0], nothing, records[2]])
         expected = sums(run, tmp_path, llama(), "ghost", [records[0], records[2]])
         empty = sums(run, tmp_path, llama(), "ghost", [nothing])
-    for name in expected:
-        torch.testing.assert_close(found[name], expected[name])
-        assert not empty[name].any()
+    torch.testing.assert_close(found, expected)
+    assert not any(one.any() for one in empty.values())
     assert found.losses.isnan().tolist() == [False, True, False]
 
 
@@ -210,8 +191,7 @@ def test_tied_parameters_and_shared_positions_are_refused(tmp_path: Path) -> Non
         records = data(4, positions=True)
         ghosts = sums(run, tmp_path, gpt2(), "ghost", records, WithPositions)
         expected = sums(run, tmp_path, gpt2(), "one-by-one", records)
-    for name in expected:
-        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(ghosts, expected, rtol=1e-4, atol=1e-6)
 
 
 class Mixing(transformers.LlamaForCausalLM):  # type: ignore[misc]
@@ -275,19 +255,13 @@ def test_a_loss_over_all_records_is_refused_unless_it_is_overridden(tmp_path: Pa
     records = [{**one, "labels": torch.tensor(number % 2)} for number, one in enumerate(data())]
 
     def found(run: TrainingRun, clipping: str, kind: Any) -> Any:
-        net = classifier()
-        trainer = kind(net, arguments(tmp_path), train_dataset=records, run=run, clipping=clipping)
-        trainer.get_train_dataloader()
-        net.train()
-        (part,) = list(trainer.parts(records[:4]))
-        return trainer._clipped(net, part)
+        return sums(run, tmp_path, classifier(), clipping, records[:4], kind, train_dataset=records)
 
     with started(tmp_path) as run:
         with pytest.raises(RunError, match=r"loss of 2 records has shape \(\).*override example_losses"):
             found(run, "ghost", PrivateTrainer)
         ghosts, expected = found(run, "ghost", OfClassifier), found(run, "one-by-one", PrivateTrainer)
-    for name in expected:
-        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(ghosts, expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("unfrozen", [True, False])
@@ -295,14 +269,11 @@ def test_other_parameters_than_at_the_beginning_are_refused(tmp_path: Path, unfr
     with started(tmp_path) as run:
         net = llama()
         net.model.embed_tokens.weight.requires_grad_(not unfrozen)
-        trainer = PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run, clipping="ghost")
-        trainer.get_train_dataloader()
-        net.train()
-        (part,) = list(trainer.parts(data()[:4]))
-        trainer._clipped(net, part)
+        clip = prepared(run, tmp_path, net, "ghost")
+        clip(data()[:4])
         net.model.embed_tokens.weight.requires_grad_(unfrozen)
         with pytest.raises(RunError, match=r"model\.embed_tokens\.weight was frozen or unfrozen after the training"):
-            trainer._clipped(net, part)
+            clip(data()[:4])
         assert run.released == 0
 
 
@@ -398,8 +369,7 @@ def test_norms_are_those_of_the_gradients_of_single_records(tmp_path: Path, posi
         norm = torch.cat([one.flatten() for one in gradients]).norm()
         for name, one in zip(expected, gradients, strict=True):
             expected[name] += one * min(1.0, 0.3 / float(norm.clamp_min(1e-30)))
-    for name, one in expected.items():
-        torch.testing.assert_close(found[name].double(), one, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(dict(found), expected, rtol=1e-4, atol=1e-5, check_dtype=False)
 
 
 def test_frequencies_of_words_in_a_batch_are_refused(tmp_path: Path) -> None:
@@ -450,15 +420,9 @@ def test_without_two_records_of_one_shape_each_is_clipped_in_a_pass_of_its_own(t
     """Then records cannot meet, also not in later parts of several records."""
     records = [data()[0]] * RECORDS
     with started(tmp_path, clip_norm=0.05) as run:
-        net = llama()
-        trainer = Meeting(net, arguments(tmp_path), train_dataset=records, run=run, clipping="ghost")
-        trainer.get_train_dataloader()
-        net.train()
-        (part,) = list(trainer.parts(data()[:4]))
-        found = trainer._clipped(net, part)
+        found = sums(run, tmp_path, llama(), "ghost", data()[:4], Meeting, train_dataset=records)
         expected = sums(run, tmp_path, llama(), "one-by-one", data()[:4])
-    for name, one in expected.items():
-        torch.testing.assert_close(found[name], one, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
     assert found.losses.shape == (4,)
 
 

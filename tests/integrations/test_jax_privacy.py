@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_documents import changed, sectioned
-from trained_elsewhere import CORRELATED, trained
-from training_runs import fixed_draws
+from plain_documents import sectioned
+from trained_elsewhere import CORRELATED, starting, trained, with_batches, with_key
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
@@ -33,8 +32,8 @@ pytestmark = [pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated
 
 RECORDS, ROUNDS, WIDTH = 60, 8, 4
 DOCUMENT = trained("jax", RECORDS, ROUNDS)
-#: Most batches are empty.
-SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+SPARSE = with_batches(DOCUMENT, 0.4)
+started = starting(DOCUMENT)
 CYCLIC = sectioned(sampler="cyclic-poisson", partitions=2, matrix="toeplitz", coefficients=[1.0, 0.5], normalize=True)
 
 
@@ -60,11 +59,6 @@ def example_loss(parameters: Any, features: Any, label: Any) -> Any:
 def loss(parameters: Any, features: Any, labels: Any) -> Any:
     """The mean over a batch, as users of jax_privacy write it."""
     return example_loss(parameters, features, labels).mean()
-
-
-def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    whole = changed(DOCUMENT, changes or {}, {})
-    return TrainingRun(whole, folder, **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options})
 
 
 def by_hand(run: TrainingRun) -> Any:
@@ -139,12 +133,9 @@ WAYS = {
 def test_the_weights_are_those_of_a_loop_by_hand(
     tmp_path: Path, changes: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, key = [], None
+    ended, key = [], []
     for place, made in ((way, WAYS[way]), ("hand", by_hand)):
-        fixed_draws(monkeypatch)
-        with started(tmp_path / place, changes) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / place, changes), key, monkeypatch) as run:
             ended.append(made(run))
             assert run.released == ROUNDS
     for one, other in zip(*map(jax.tree.leaves, ended), strict=True):

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import changed
-from trained_elsewhere import CORRELATED, trained
-from training_runs import fixed_draws
+from trained_elsewhere import CORRELATED, by_hand, starting, trained, with_batches, with_key
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import PlanExceededError, RunError
@@ -28,7 +26,8 @@ pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 RECORDS, ROUNDS, WIDTH = 60, 8, 4
 DOCUMENT = trained("lightning", RECORDS, ROUNDS)
-SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+SPARSE = with_batches(DOCUMENT, 0.4)
+started = starting(DOCUMENT)
 
 
 class Model(PrivateModule):  # type: ignore[misc]
@@ -58,11 +57,6 @@ def data(count: int = RECORDS) -> Any:
     return torch.utils.data.TensorDataset(inputs, (inputs.sum(1) > 0).long())
 
 
-def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    whole = changed(DOCUMENT, changes or {}, {})
-    return TrainingRun(whole, folder, **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options})
-
-
 def trainer(folder: Path, run: TrainingRun, *more: Any, **options: Any) -> Any:
     usual = {"accelerator": "cpu", "enable_progress_bar": False, "logger": False, "enable_model_summary": False}
     give_up = options.pop("give_up", False)
@@ -77,50 +71,26 @@ def weights(model: Any) -> dict[str, Any]:
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
-def by_hand(run: TrainingRun, model: Any) -> None:
-    """Train with a backward pass for each record."""
-    model.train()
-    inputs, targets = data().tensors
-    config = model.configure_optimizers()
-    optimizer, schedule = config["optimizer"], config["lr_scheduler"]["scheduler"]
-    while run.round < run.rounds:
-        with run.step() as step:
-            total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
-            for index in step.batch.indices:
-                model.zero_grad()
-                model.example_loss((inputs[index][None], targets[index][None])).backward()
-                gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
-                for name, gradient in gradients.items():
-                    total[name] += gradient * min(1.0, run.clip_norm / norm)
-            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
-        for name, parameter in model.named_parameters():
-            parameter.grad = torch.from_numpy(means[name])
-        optimizer.step()
-        schedule.step()
-
-
 @pytest.mark.parametrize("changes", [{}, CORRELATED, SPARSE], ids=["poisson", "correlated", "sparse"])
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_the_weights_are_those_of_a_loop_by_hand(
     tmp_path: Path, changes: dict[str, Any], one_by_one: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, key = [], None
+    ended, key = [], []
+    inputs, targets = data().tensors
     for place in ("lightning", "hand"):
-        fixed_draws(monkeypatch)
         model = Model(dropout=0.0)
         model.one_by_one = one_by_one
-        with started(tmp_path / place, changes) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / place, changes), key, monkeypatch) as run:
             if place == "hand":
-                by_hand(run, model)
+                config = model.configure_optimizers()
+                steps = [config["optimizer"], config["lr_scheduler"]["scheduler"]]
+                by_hand(run, model, lambda net, index: net.example_loss((inputs[[index]], targets[[index]])), steps)
             else:
                 trainer(tmp_path, run).fit(model, run_loader(run, data(), physical=4))
             assert run.released == ROUNDS
         ended.append(weights(model))
-    for name in ended[0]:
-        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*ended, rtol=1e-4, atol=1e-5)
 
 
 class Stops(lightning.pytorch.Callback):  # type: ignore[misc]
@@ -137,29 +107,23 @@ def test_a_resumed_training_is_the_uninterrupted_one(
     tmp_path: Path, changes: dict[str, Any], saved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With dropout, momentum and a schedule, bit for bit."""
-    key = None
-    fixed_draws(monkeypatch)
-    with started(tmp_path / "whole", changes) as run:
-        key = run._root
+    key: list[Any] = []
+    with with_key(started(tmp_path / "whole", changes), key, monkeypatch) as run:
         whole = Model()
         trainer(tmp_path, run).fit(whole, run_loader(run, data(), physical=4))
-    fixed_draws(monkeypatch)
     saves = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=3, filename="{step}", save_top_k=-1)
-    with started(tmp_path / "again", changes) as run:
-        run._root = run._noise._root = key
+    with with_key(started(tmp_path / "again", changes), key, monkeypatch) as run:
         with pytest.raises(InterruptedError):
             trainer(tmp_path, run, saves, Stops()).fit(Model(), run_loader(run, data(), physical=4))
         assert run.released == 5
     (path,) = (tmp_path / "saved").iterdir()
-    with started(tmp_path / "again", changes) as run:
-        run._root = run._noise._root = key
+    with with_key(started(tmp_path / "again", changes), key) as run:
         model = Model()
         fitted = trainer(tmp_path, run)
         fitted.fit(model, run_loader(run, data(), physical=4), ckpt_path=path if saved else None, weights_only=False)
         assert run.released == run.round == ROUNDS
         assert fitted.global_step == ROUNDS
-    for name, tensor in weights(whole).items():
-        assert torch.equal(tensor, weights(model)[name])
+    torch.testing.assert_close(weights(whole), weights(model), rtol=0, atol=0)
 
 
 def test_other_sums_are_refused_unless_rounds_are_given_up(tmp_path: Path) -> None:
@@ -223,7 +187,7 @@ class Logs(Model):
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("together", [False, True])
 def test_a_loss_of_records_is_not_logged(tmp_path: Path, one_by_one: bool, together: bool) -> None:
-    with started(tmp_path, {"training": {**DOCUMENT["training"], "expected_batch_size": 50}}) as run:
+    with started(tmp_path, with_batches(DOCUMENT, 50)) as run:
         model = Logs()
         model.one_by_one, model.together = one_by_one, together
         with pytest.raises(RunError, match="'train_loss' is logged in example_loss"):
@@ -272,14 +236,10 @@ def test_an_epoch_has_as_many_rounds_as_it_takes_to_draw_all_records(tmp_path: P
         def on_train_epoch_end(self, trainer: Any, *_: Any) -> None:
             seen.append((trainer.current_epoch, run.round, trainer.optimizers[0].param_groups[0]["lr"]))
 
-    with started(
-        tmp_path / "all", {"training": {**DOCUMENT["training"], "expected_batch_size": RECORDS / per_epoch}}
-    ) as run:
+    with started(tmp_path / "all", with_batches(DOCUMENT, RECORDS / per_epoch)) as run:
         trainer(tmp_path, run, Counts(), enable_checkpointing=False).fit(Steps(), run_loader(run, data(), physical=4))
     assert seen == [(0, 3, 0.1), (1, 6, 0.05), (2, ROUNDS, 0.025)]
-    with started(
-        tmp_path / "one", {"training": {**DOCUMENT["training"], "expected_batch_size": RECORDS / per_epoch}}
-    ) as run:
+    with started(tmp_path / "one", with_batches(DOCUMENT, RECORDS / per_epoch)) as run:
         with pytest.warns(UserWarning, match="max_epochs = 1 ends the training after 3 of the 8 certified rounds"):
             trainer(tmp_path, run, max_epochs=1).fit(Model(), run_loader(run, data(), physical=4))
         assert run.released == 3
@@ -312,8 +272,7 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
                 trainer(tmp_path, run, callback, enable_checkpointing=True).fit(Model(), batches)
         with pytest.raises(RunError, match="ReduceLROnPlateau follows a metric"):
             trainer(tmp_path, run).fit(Follows(), batches)
+        plain = lightning.Trainer(callbacks=[], default_root_dir=tmp_path, accelerator="cpu", logger=False)
         with pytest.raises(RunError, match="no run: give the trainer"):
-            lightning.Trainer(
-                accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
-            ).fit(Model(), batches)
+            plain.fit(Model(), batches)
         assert run.released == 0

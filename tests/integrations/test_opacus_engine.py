@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import changed, sectioned
-from trained_elsewhere import CORRELATED, trained
-from training_runs import fixed_draws
+from plain_documents import sectioned
+from trained_elsewhere import CORRELATED, by_hand, starting, trained, with_batches, with_key
 
 from pyaccount import TrainingRun, certify
 from pyaccount.errors import RunError
@@ -33,8 +32,8 @@ pytestmark = [
 
 RECORDS, ROUNDS, WIDTH = 60, 8, 4
 DOCUMENT = trained("opacus", RECORDS, ROUNDS)
-#: Most batches are empty.
-SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+SPARSE = with_batches(DOCUMENT, 0.4)
+started = starting(DOCUMENT)
 
 
 def net() -> Any:
@@ -52,59 +51,39 @@ def loader(count: int = RECORDS, **options: Any) -> Any:
     return torch.utils.data.DataLoader(data(count), **{"batch_size": 20, **options})
 
 
-def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    whole = changed(DOCUMENT, changes or {}, {})
-    return TrainingRun(whole, folder, **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options})
-
-
-def made(run: TrainingRun, model: Any, **options: Any) -> Any:
+def made(run: TrainingRun, model: Any, given: Any = None, **options: Any) -> Any:
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-    return PrivacyEngine(run).make_private(module=model, optimizer=sgd, data_loader=loader(), **options)
+    given = loader() if given is None else given
+    return PrivacyEngine(run).make_private(module=model, optimizer=sgd, data_loader=given, **options)
 
 
-def by_hand(run: TrainingRun, model: Any) -> None:
-    """Train with a backward pass for each record."""
-    inputs, targets = data().tensors
-    while run.round < run.rounds:
-        with run.step() as step:
-            total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
-            for index in step.batch.indices:
-                model.zero_grad()
-                torch.nn.functional.cross_entropy(model(inputs[index][None]), targets[index][None]).backward()
-                gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
-                for name, gradient in gradients.items():
-                    total[name] += gradient * min(1.0, run.clip_norm / norm)
-            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.sub_(0.1 * torch.from_numpy(means[name]))
+def in_mode(run: TrainingRun, model: Any, mode: str, given: Any = None) -> Any:
+    """Return the model, the optimizer, the loader and the loss of a way to compute gradients."""
+    criterion = torch.nn.CrossEntropyLoss()
+    options = {"criterion": criterion} if mode == "ghost" else {}
+    private, optimizer, *more, batches = made(run, model, given, grad_sample_mode=mode, **options)
+    return private, optimizer, batches, more[0] if more else criterion
 
 
-def trained(run: TrainingRun, way: str) -> Any:
+def epoch(private: Any, optimizer: Any, batches: Any, criterion: Any = torch.nn.functional.cross_entropy) -> None:
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        criterion(private(inputs), targets).backward()
+        optimizer.step()
+
+
+def trained_in(run: TrainingRun, way: str) -> Any:
     """Train with Opacus in one of its ways, with loops over epochs as its users have them."""
     model, (mode, _, physical) = net(), way.partition("-")
     mode, physical = ("hooks", "physical") if mode == "physical" else (mode, physical)
-    if mode == "ghost":
-        criterion = torch.nn.CrossEntropyLoss()
-        private, optimizer, criterion, batches = made(run, model, criterion=criterion, grad_sample_mode="ghost")
-    else:
-        private, optimizer, batches = made(run, model, grad_sample_mode=mode)
-        criterion = torch.nn.CrossEntropyLoss()
-
-    def epoch(batches: Any) -> None:
-        for inputs, targets in batches:
-            optimizer.zero_grad()
-            criterion(private(inputs), targets).backward()
-            optimizer.step()
-
+    private, optimizer, batches, criterion = in_mode(run, model, mode)
     while run.round < run.rounds:
         before = run.round
         if physical:
             with BatchMemoryManager(data_loader=batches, max_physical_batch_size=2, optimizer=optimizer) as parts:
-                epoch(parts)
+                epoch(private, optimizer, parts, criterion)
         else:
-            epoch(batches)
+            epoch(private, optimizer, batches, criterion)
         assert run.round == min(before + 3, run.rounds)  # the given loader has three batches
     assert not list(batches)
     return model
@@ -115,37 +94,28 @@ def trained(run: TrainingRun, way: str) -> Any:
 def test_the_weights_are_those_of_a_loop_by_hand(
     tmp_path: Path, changes: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, key = [], None
+    ended, key = [], []
+    (inputs, targets), loss = data().tensors, torch.nn.CrossEntropyLoss()
     for place in ("opacus", "hand"):
-        fixed_draws(monkeypatch)
-        with started(tmp_path / place, changes) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / place, changes), key, monkeypatch) as run:
             if place == "opacus":
-                model = trained(run, way)
+                model = trained_in(run, way)
             else:
                 model = net()
-                by_hand(run, model)
+                by_hand(run, model, lambda model, index: loss(model(inputs[[index]]), targets[[index]]))
             assert run.released == ROUNDS
         ended.append(dict(model.named_parameters()))
-    for name in ended[0]:
-        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*ended, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])
 def test_dropout_follows_the_key_and_not_the_seed(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program goes on with its own numbers, also after a pass that fails."""
-    ended, key = [], None
+    ended, key = [], []
     for seed in (1, 2):
-        fixed_draws(monkeypatch)
         model = torch.nn.Sequential(net(), torch.nn.Dropout(0.5), torch.nn.Linear(2, 2))
-        with started(tmp_path / str(seed)) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
-            criterion = torch.nn.CrossEntropyLoss()
-            options = {"criterion": criterion, "grad_sample_mode": "ghost"} if mode == "ghost" else {}
-            private, optimizer, *more, batches = made(run, model, **options)
-            criterion = more[0] if more else criterion
+        with with_key(started(tmp_path / str(seed)), key, monkeypatch) as run:
+            private, optimizer, batches, criterion = in_mode(run, model, mode)
             torch.manual_seed(seed)
             for inputs, targets in batches:
                 optimizer.zero_grad()
@@ -169,27 +139,18 @@ def test_epsilon_is_that_of_the_certificate_and_the_record_is_complete(tmp_path:
         private, optimizer, batches = engine.make_private(
             module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=loader()
         )
-        for inputs, targets in batches:
-            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        epoch(private, optimizer, batches)
         assert 0.0 < engine.get_epsilon() < certificate.epsilon
         state, weights = engine.state_dict(), {name: one.clone() for name, one in model.state_dict().items()}
         for again in range(2):  # back to the checkpoint: the same rounds, and the same weights
-            for inputs, targets in batches:
-                torch.nn.functional.cross_entropy(private(inputs), targets).backward()
-                optimizer.step()
-                optimizer.zero_grad()
+            epoch(private, optimizer, batches)
             if not again:
                 after = {name: one.clone() for name, one in model.state_dict().items()}
                 engine.load_state_dict(state)
                 model.load_state_dict(weights)
         assert all(torch.equal(after[name], one) for name, one in model.state_dict().items())
         assert run.released == 6
-        for inputs, targets in batches:
-            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        epoch(private, optimizer, batches)
         assert engine.get_epsilon() == certificate.epsilon
         assert engine.get_epsilon(1e-3) < certificate.epsilon
     assert hold_record(tmp_path / "record.jsonl", certificate).released == ROUNDS
@@ -205,10 +166,7 @@ def test_sums_are_exact_inside_of_autocast(tmp_path: Path, mode: str) -> None:
     batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs), batch_size=records)
     whole = {**DOCUMENT, **every}
     with TrainingRun(whole, tmp_path, records=records, clip_norm=1.0, uncertified=True) as run:
-        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-        private, optimizer, given = PrivacyEngine(run).make_private(
-            module=model, optimizer=sgd, data_loader=batches, grad_sample_mode=mode
-        )
+        private, optimizer, given = made(run, model, batches, grad_sample_mode=mode)
         ((rows,),) = given
         with torch.autocast("cpu", dtype=torch.bfloat16):
             private(rows).float()[:, 0].mean().backward()
@@ -283,8 +241,7 @@ class Meeting(torch.nn.Module):  # type: ignore[misc]
 def test_models_for_which_ghost_clipping_is_not_exact_are_refused(tmp_path: Path, kind: Any) -> None:
     torch.manual_seed(3)
     with started(tmp_path) as run:
-        criterion = torch.nn.CrossEntropyLoss()
-        private, _, tried, _ = made(run, kind(), criterion=criterion, grad_sample_mode="ghost")
+        private, _, _, tried = in_mode(run, kind(), "ghost")
         inputs, targets = data().tensors
         with pytest.raises(RunError, match=r"the norm of a record's gradient is .* not exact for this model"):
             tried(private(inputs[:3]), targets[:3])
@@ -292,7 +249,7 @@ def test_models_for_which_ghost_clipping_is_not_exact_are_refused(tmp_path: Path
 
 def test_ghost_clipping_in_half_precision_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
-        private, _, tried, _ = made(run, net(), criterion=torch.nn.CrossEntropyLoss(), grad_sample_mode="ghost")
+        private, _, _, tried = in_mode(run, net(), "ghost")
         inputs, targets = data().tensors
         with torch.autocast("cpu", dtype=torch.bfloat16):
             outputs = private(inputs)
@@ -305,9 +262,7 @@ def test_the_trial_leaves_nothing_behind(tmp_path: Path) -> None:
     found = []
     for tried_before in (False, True):
         with started(tmp_path / str(tried_before)) as run:
-            private, optimizer, tried, _ = made(
-                run, net(), criterion=torch.nn.CrossEntropyLoss(), grad_sample_mode="ghost"
-            )
+            private, optimizer, _, tried = in_mode(run, net(), "ghost")
             private.tried = tried_before
             inputs, targets = data().tensors
             tried(private(inputs), targets).backward()
@@ -318,8 +273,7 @@ def test_the_trial_leaves_nothing_behind(tmp_path: Path) -> None:
             private.tried = False
             tried(private(inputs[:1]), targets[:1]).backward()
             assert not private.tried
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
@@ -374,9 +328,8 @@ WRONG_LOOPS = {
 
 def with_an_empty_batch(folder: Path) -> TrainingRun:
     """Return a run with an empty batch before one that is not: nearly every key draws such batches."""
-    few = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.7}}
     for number in range(100):
-        run = started(folder / str(number), few)
+        run = started(folder / str(number), with_batches(DOCUMENT, 0.7))
         drawn = [len(run.batch(number).indices) > 0 for number in range(ROUNDS)]
         if drawn != sorted(drawn, reverse=True):
             return run
@@ -395,16 +348,7 @@ def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, way: 
     # Batches of a fixed size, so that sizes show nothing.
     sized = {"sampler": {"kind": "fixed-size"}}
     with with_an_empty_batch(tmp_path) if way == "without empty batches" else started(tmp_path, sized) as run:
-        model, criterion = net(), torch.nn.CrossEntropyLoss()
-        private, optimizer, *more, batches = PrivacyEngine(run).make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-            data_loader=loader(batch_size=RECORDS // ROUNDS),
-            grad_sample_mode=mode,
-            criterion=criterion if mode == "ghost" else None,
-        )
-        criterion = more[0] if more else criterion
-
+        private, optimizer, batches, criterion = in_mode(run, net(), mode, loader(batch_size=RECORDS // ROUNDS))
         if way == "own loader after a look":
             next(iter(batches))
 
@@ -435,12 +379,7 @@ def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, way: 
 def test_a_batch_that_is_skipped_is_noticed_with_workers_too(tmp_path: Path, skipped: int) -> None:
     """Workers draw batches in advance, so the end of an iteration has nothing left to draw."""
     with started(tmp_path, {"sampler": {"kind": "fixed-size"}}) as run:
-        model = net()
-        private, optimizer, batches = PrivacyEngine(run).make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-            data_loader=loader(batch_size=RECORDS // ROUNDS, num_workers=2),
-        )
+        private, optimizer, batches = made(run, net(), loader(batch_size=RECORDS // ROUNDS, num_workers=2))
         sound = []
 
         def train() -> None:
@@ -480,19 +419,14 @@ def test_the_sums_of_an_empty_batch_are_zeros_for_every_layer(
     tokens = torch.randint(0, 9, (RECORDS, 5), generator=torch.Generator().manual_seed(2))
     records = torch.utils.data.TensorDataset(tokens, tokens[:, 0] % 2)
     with with_an_empty_batch(tmp_path) as run:
-        model, criterion = Circular(), torch.nn.CrossEntropyLoss()
+        model = Circular()
         if mode in ("ew", "ghost"):
             model.convolution = torch.nn.Conv1d(4, 2, 3)  # circular padding has no expanded weights, and no norms
-        private, optimizer, *more, batches = PrivacyEngine(run).make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-            data_loader=torch.utils.data.DataLoader(records, batch_size=RECORDS // ROUNDS),
-            grad_sample_mode=mode,
-            criterion=criterion if mode == "ghost" else None,
-        )
+        given = torch.utils.data.DataLoader(records, batch_size=RECORDS // ROUNDS)
+        private, optimizer, batches, criterion = in_mode(run, model, mode, given)
         for inputs, targets in batches:
             optimizer.zero_grad()
-            (more[0] if more else criterion)(private(inputs), targets).backward()
+            criterion(private(inputs), targets).backward()
             optimizer.step()
             assert all(bool((one == 0).all()) for one in seen[-1].values()) == (len(inputs) == 0)
         assert len(seen) == ROUNDS
@@ -537,7 +471,7 @@ def test_schedulers_of_the_noise_and_scaled_losses_are_refused(tmp_path: Path) -
 def test_the_record_says_what_clipped_and_a_run_goes_on_in_the_same_way(tmp_path: Path) -> None:
     certificate = certify(DOCUMENT)
     with TrainingRun(certificate, tmp_path / "run", records=RECORDS, clip_norm=0.7) as run:
-        trained(run, "functorch")
+        trained_in(run, "functorch")
     verdict = hold_record(tmp_path / "run" / "record.jsonl", certificate)
     (clipped,) = [one for one in verdict.assumptions if "is clipped" in one.text]
     assert clipped.held == "checked"
@@ -578,11 +512,8 @@ def others() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["SubsetRandomSampler", "WeightedRandomSampler", "RandomSampler", "BatchSampler"])
 def test_loaders_that_draw_otherwise_are_refused(tmp_path: Path, kind: str) -> None:
     """A part of the records that a sampler leaves out, as for validation, would be trained with."""
-    model, given = net(), loader(**others()[kind])
     with started(tmp_path) as run, pytest.raises(RunError, match=r"data_loader (draws with|has the batches of)"):
-        PrivacyEngine(run).make_private(
-            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=given
-        )
+        made(run, net(), loader(**others()[kind]))
 
 
 def test_a_loader_that_shuffles_and_one_that_was_made_before_are_taken(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_snippets import needs
 from places import EXAMPLES, HELPERS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a probe forks")
@@ -169,11 +169,6 @@ with pyaccount.TrainingRun(document, folder / "run", records=40, clip_norm=0.7, 
 """
 
 
-def needs(*modules: str) -> pytest.MarkDecorator:
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
-
-
 def probes(folder: Path, *scripts: str) -> list[Any]:
     paths = []
     for number, text in enumerate(scripts):
@@ -230,30 +225,24 @@ def test_preferences_pass_unless_their_metrics_are_logged(tmp_path: Path) -> Non
     assert right == []
 
 
+PROBED = [
+    ("train_digits.py", "--runs 1 --trials 1 --epochs 2 --epsilon 8", ["sklearn"]),
+    ("digits_users.py", "--runs 1 --trials 1 --rounds 24 --epsilon 16", ["sklearn"]),
+    ("integrations/opacus_engine.py", "", ["torch", "opacus"]),
+    ("integrations/opacus_run.py", "", ["torch", "opacus"]),
+    ("integrations/lightning_run.py", "", ["torch", "lightning"]),
+    ("integrations/transformers_run.py", "", ["torch", "transformers", "peft"]),
+    ("integrations/jax_run.py", "", ["jax", "optax"]),
+    ("integrations/jax_plan.py", "", ["jax", "jax_privacy"]),
+]
+
+
 @pytest.mark.nightly(but=["train_digits.py"])
 @pytest.mark.parametrize(
-    ("script", "options", "modules"),
-    [
-        pytest.param(
-            "train_digits.py", "--runs 1 --trials 1 --epochs 2 --epsilon 8", ["sklearn"], id="train_digits.py"
-        ),
-        pytest.param(
-            "digits_users.py", "--runs 1 --trials 1 --rounds 24 --epsilon 16", ["sklearn"], id="digits_users.py"
-        ),
-        pytest.param("integrations/opacus_engine.py", "", ["torch", "opacus"], id="opacus_engine.py"),
-        pytest.param("integrations/opacus_run.py", "", ["torch", "opacus"], id="opacus_run.py"),
-        pytest.param("integrations/lightning_run.py", "", ["torch", "lightning"], id="lightning_run.py"),
-        pytest.param(
-            "integrations/transformers_run.py", "", ["torch", "transformers", "peft"], id="transformers_run.py"
-        ),
-        pytest.param("integrations/jax_run.py", "", ["jax", "optax"], id="jax_run.py"),
-        pytest.param("integrations/jax_plan.py", "", ["jax", "jax_privacy"], id="jax_plan.py"),
-    ],
+    ("script", "options"),
+    [pytest.param(script, options, marks=needs(*modules), id=Path(script).name) for script, options, modules in PROBED],
 )
-def test_nothing_is_found_in_an_example(script: str, options: str, modules: list[str], tmp_path: Path) -> None:
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+def test_nothing_is_found_in_an_example(script: str, options: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "pyaccount", "probe", "--format", "json"]
     done = subprocess.run(
         [*command, str(EXAMPLES / script), *options.split()], cwd=tmp_path, capture_output=True, text=True, check=False

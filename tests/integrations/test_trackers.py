@@ -165,17 +165,11 @@ def test_a_certificate_in_a_run_of_wandb(tmp_path: Path) -> None:
         **{f"WANDB_{name}_DIR": str(tmp_path / name.lower()) for name in ("DATA", "CACHE", "CONFIG", "ARTIFACT")},
     }
     script, document = EXAMPLES / "integrations" / "wandb_log.py", EXAMPLES / "cifar10-dp-sgd.yaml"
-    done = subprocess.run(
-        [sys.executable, str(script), str(document)],
-        cwd=tmp_path,
-        env={**os.environ, **offline},
-        capture_output=True,
-        text=True,
-        check=False,
+    program = (
+        f"import runpy, sys; sys.argv[1:] = [{str(document)!r}]; runpy.run_path({str(script)!r}, run_name='__main__')"
     )
-    assert done.returncode == 0, done.stderr
-    read = python(_READ_WANDB, tmp_path, **offline)
-    assert read.returncode == 0, read.stderr
+    done, read = python(program, tmp_path, **offline), python(_READ_WANDB, tmp_path, **offline)
+    assert (done.returncode, read.returncode) == (0, 0), done.stderr + read.stderr
     config, summary, history, ((name, kind, files),) = json.loads(read.stdout.splitlines()[-1])
     certificate = Certificate.load(files["certificate.json"])
     known = tracked(files["certificate.json"])

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_documents import doc
 from snapshots import Snapshot
-from training_runs import fixed_draws
+from trained_elsewhere import by_hand, starting, trained, with_key
 
 from pyaccount import Certificate, TrainingRun, certify
 from pyaccount.errors import RunError
@@ -39,11 +38,8 @@ from pyaccount.integrations.trl import (  # noqa: E402
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("ways_in_order")]
 
 RECORDS, ROUNDS = 40, 6
-DOCUMENT: dict[str, Any] = doc(
-    "name=sft adjacency=add-remove epsilon=300.0 expected_batch_size=6 sampler=poisson multiplier=0.5",
-    dataset_size=RECORDS,
-    iterations=ROUNDS,
-)
+DOCUMENT = trained("sft", RECORDS, ROUNDS)
+started = starting(DOCUMENT, "run")
 WORDS = ["<pad>", "<eos>", *["the", "a", "cat", "dog", "sees", "likes", "hears", "bird", "fish", "."]]
 
 
@@ -62,11 +58,7 @@ def texts() -> Any:
     """Sentences of several lengths."""
     return datasets.Dataset.from_list(
         [
-            {
-                "text": " ".join(
-                    [*("the", WORDS[4 + index % 2], "sees", "a", WORDS[9 + index % 2]), *["."] * (index % 3)]
-                )
-            }
+            {"text": f"the {WORDS[4 + index % 2]} sees a {WORDS[9 + index % 2]}" + " ." * (index % 3)}
             for index in range(RECORDS)
         ]
     )
@@ -102,67 +94,33 @@ def arguments(folder: Path, config: Any = trl.SFTConfig, **changes: Any) -> Any:
     return config(str(folder / "model"), **{**usual, **changes})
 
 
-def started(folder: Path) -> TrainingRun:
-    return TrainingRun(DOCUMENT, folder / "run", records=RECORDS, clip_norm=0.7, uncertified=True)
-
-
 def text_loss(net: Any, index: int) -> Any:
     """Return the loss of a text, with the end of the text as trl adds it."""
     ids = torch.tensor([ids_of(texts()[index]["text"])])
     return net(input_ids=ids, labels=ids).loss
 
 
-def by_hand(run: TrainingRun, net: Any, loss_of: Callable[[Any, int], Any] = text_loss) -> None:
-    """Train with a backward pass for each record."""
-    net = net.train()
-    while run.round < run.rounds:
-        with run.step() as step:
-            total = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
-            for index in step.batch.indices.tolist():
-                net.zero_grad()
-                loss_of(net, index).backward()
-                gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
-                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
-                for name, gradient in gradients.items():
-                    total[name] += gradient * min(1.0, run.clip_norm / norm)
-            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
-        with torch.no_grad():
-            for name, parameter in net.named_parameters():
-                parameter.sub_(0.1 * torch.from_numpy(means[name]))
-
-
 @pytest.mark.parametrize("clipping", ["vectorized", "one-by-one", "ghost"])
 def test_a_training_is_that_of_a_loop_by_hand(tmp_path: Path, clipping: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if clipping == "ghost":
         pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
-    ended, key = [], None
+    ended, key = [], []
     for place in ("trl", "hand"):
-        fixed_draws(monkeypatch)
         net = model()
-        with started(tmp_path / place) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / place), key, monkeypatch) as run:
             if place == "hand":
-                by_hand(run, net)
+                by_hand(run, net, text_loss)
             else:
                 # Checkpointed activations need a backward pass of their own.
-                options = {"gradient_checkpointing": clipping == "one-by-one"}
-                trainer = PrivateSFTTrainer(
-                    net,
-                    arguments(tmp_path, **options),
-                    train_dataset=texts(),
-                    processing_class=tokenizer(),
-                    run=run,
-                    clipping=clipping,
-                )
+                args = arguments(tmp_path, gradient_checkpointing=clipping == "one-by-one")
+                common = {"processing_class": tokenizer(), "run": run, "clipping": clipping}
+                trainer = PrivateSFTTrainer(net, args, train_dataset=texts(), **common)
                 trainer.train()
-                assert not any(
-                    {"loss", "entropy", "mean_token_accuracy"} & set(one) for one in trainer.state.log_history
-                )
+                unprotected = {"loss", "entropy", "mean_token_accuracy"}
+                assert not any(unprotected & set(one) for one in trainer.state.log_history)
             assert run.released == ROUNDS
         ended.append({name: parameter.detach().clone() for name, parameter in net.named_parameters()})
-    for name in ended[0]:
-        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*ended, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("option", ["packing", "padding_free", "loss_type"])
@@ -245,14 +203,11 @@ def test_a_training_with_pairs_is_that_of_a_loop_by_hand(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record is a pair: both completions are clipped together, and no metric of the pairs is logged."""
-    ended, key = [], None
+    ended, key = [], []
     for place in ("trl", "hand"):
-        fixed_draws(monkeypatch)
         net = model() if kind == "preferences" else rewarding()
         reference = copy.deepcopy(net)
-        with started(tmp_path / place) as run:
-            key = key or run._root
-            run._root = run._noise._root = key
+        with with_key(started(tmp_path / place), key, monkeypatch) as run:
             if place == "hand":
                 by_hand(run, net, preference_loss(reference) if kind == "preferences" else reward_loss)
             else:
@@ -278,8 +233,7 @@ def test_a_training_with_pairs_is_that_of_a_loop_by_hand(
         ended.append({name: parameter.detach().clone() for name, parameter in net.named_parameters()})
     moved = [float((ended[1][name] - parameter).norm()) for name, parameter in reference.named_parameters()]
     assert min(moved) > 0.0
-    for name in ended[0]:
-        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*ended, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from ledger_samples import data_set, sampled
 from ledger_samples import gaussian as releases
 from snapshots import Snapshot
+from training_runs import go
 
 import pyaccount
 from pyaccount import Certificate, Ledger, TrainingRun
@@ -27,11 +27,8 @@ RENYI = {"name": "r", "renyi": [{"order": order, "epsilon": 0.4} for order in (2
 
 def run(certificate: Certificate, folder: Path, rounds: int) -> str:
     """Release some rounds of a run; return its record."""
-    training = TrainingRun(certificate, folder, records=50, normaliser=1.0)
-    for _ in range(rounds):
-        with training.step() as step:
-            step.release(np.zeros(3))
-    training.close()
+    with TrainingRun(certificate, folder, records=50, normaliser=1.0) as training:
+        go(training, rounds)
     return str(folder / "record.jsonl")
 
 
@@ -40,9 +37,7 @@ def own_run(ledger: Ledger, entry: str, certificate: Certificate, folder: Path, 
     training = TrainingRun(certificate, folder, records=50, normaliser=1.0)
     record = str(folder / "record.jsonl")
     ledger.begin(entry, run=read_record(record).run)
-    for _ in range(rounds):
-        with training.step() as step:
-            step.release(np.zeros(3))
+    go(training, rounds)
     getattr(training, end)()
     return record
 
@@ -57,6 +52,15 @@ def prepared(
     if begun:
         ledger.begin(entry)
     return ledger, entry.id, certificate
+
+
+def with_another_release(record: str, round: int) -> Path:
+    """Append a copy of the last release of a record, as one of another round, with the right hash."""
+    lines = Path(record).read_bytes().splitlines(keepends=True)
+    release = next(line for line in reversed(lines) if json.loads(line)["event"] == "release")
+    changed = json.loads(release) | {"previous": read_record(record).head, "round": round}
+    Path(record).write_bytes(b"".join([*lines, json.dumps(changed).encode() + b"\n"]))
+    return Path(record)
 
 
 def spent(ledger: Ledger) -> list[float]:
@@ -153,11 +157,8 @@ def test_the_record_of_another_run_of_the_same_document(place: str, tmp_path: Pa
 
 def test_nothing_follows_the_end_of_a_run(place: str, tmp_path: Path, snapshot: Snapshot) -> None:
     ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1}, begun=False)
-    record = Path(own_run(ledger, entry, certificate, tmp_path / "run", rounds=1, end="abandon"))
-    lines = record.read_bytes().splitlines(keepends=True)
-    release = next(line for line in reversed(lines) if json.loads(line)["event"] == "release")
-    changed = json.loads(release) | {"previous": read_record(record).head, "round": 1}
-    record.write_bytes(b"".join([*lines, json.dumps(changed).encode() + b"\n"]))
+    abandoned = own_run(ledger, entry, certificate, tmp_path / "run", rounds=1, end="abandon")
+    record = with_another_release(abandoned, 1)
     snapshot.raised(ledger.commit, entry, certificate, record=record)
 
 
@@ -183,11 +184,7 @@ def test_other_entries_keep_their_price(
 
 def test_a_record_that_ran_over(place: str, tmp_path: Path, snapshot: Snapshot) -> None:
     ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=2), privacy={"mu": 1})
-    record = Path(run(certificate, tmp_path / "run", 2))
-    lines = record.read_bytes().splitlines(keepends=True)
-    release = next(line for line in reversed(lines) if json.loads(line)["event"] == "release")
-    changed = json.loads(release) | {"previous": read_record(record).head, "round": 2}
-    record.write_bytes(b"".join([*lines, json.dumps(changed).encode() + b"\n"]))
+    record = with_another_release(run(certificate, tmp_path / "run", 2), 2)
     snapshot.raised(ledger.commit, entry, certificate, record=record)
     assert ledger.entry(entry).state == "begun"
 

@@ -11,7 +11,7 @@ import pytest
 from places import EXAMPLES
 from plain_documents import changed, doc
 from snapshots import Run, Snapshot
-from training_runs import chained
+from training_runs import chained, go
 
 import pyaccount
 from pyaccount import cli
@@ -38,9 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificate = pyaccount.certify(BASE)
     certificate.save(place / "held.cert.json")
     with TrainingRun(certificate, place / "run", records=40, clip_norm=0.5) as run:
-        for _ in range(3):
-            with run.step() as step:
-                step.release(np.zeros(2))
+        go(run, 3, lambda _: np.zeros(2))
     return place
 
 
@@ -174,27 +172,14 @@ def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, run: 
     certificate.save(tmp_path / "later.cert.json")
     folders = {"opened": False, "uncertified": True}
     for name, uncertified in folders.items():
-        with (
-            TrainingRun(document, tmp_path / name, records=40, uncertified=uncertified) as training,
-            training.step() as step,
-        ):
-            step.release(np.zeros(2))
+        with TrainingRun(document, tmp_path / name, records=40, uncertified=uncertified) as training:
+            go(training, 1)
     record = tmp_path / "uncertified" / "record.jsonl"
     assert json.loads(record.read_text().splitlines()[0])["uncertified"] is True
     snapshot(run("verify", tmp_path / "later.cert.json", "--record", record, "--quiet"))
     for form in ("html", "text", "markdown"):
-        page = tmp_path / "page"
-        asked = [
-            "report",
-            str(tmp_path / "later.cert.json"),
-            "--record",
-            str(record),
-            "--format",
-            form,
-            "-o",
-            str(page),
-        ]
-        assert cli.run(asked) == 0
+        later, page = str(tmp_path / "later.cert.json"), tmp_path / "page"
+        assert cli.run(["report", later, "--record", str(record), "--format", form, "-o", str(page)]) == 0
         text = page.read_text(encoding="utf-8")
         assert unescaped(text).count("UNCERTIFIED") >= 2
         # Badges are beside the title of a page.

@@ -14,6 +14,8 @@ import pytest
 from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, expected, noise
 from plain_documents import changed, doc, sectioned
 from scipy import linalg, special  # type: ignore[import-untyped]
+from training_runs import go as released
+from training_runs import same
 
 import pyaccount
 from pyaccount import cli
@@ -59,15 +61,7 @@ def started(folder: Path, source: DeviceNoise | None, changes: Any = None, **opt
 
 
 def go(run: TrainingRun, rounds: int) -> list[Any]:
-    found = []
-    for _ in range(rounds):
-        with run.step() as step:
-            found.append(step.release({"w": np.full(50, step.round / 10.0), "b": np.zeros((2, 2), np.float32)}))
-    return found
-
-
-def same(one: list[Any], two: list[Any]) -> bool:
-    return all(np.array_equal(a[name], b[name]) for a, b in zip(one, two, strict=True) for name in a)
+    return released(run, rounds, lambda round: {"w": np.full(50, round / 10.0), "b": np.zeros((2, 2), np.float32)})
 
 
 def test_the_generator_of_processors_is_refused() -> None:
@@ -199,9 +193,7 @@ def test_the_record_and_what_verifies_it_say_so(
     certificate = pyaccount.certify(changed(BASE, {}, {}))
     certificate.save(tmp_path / "run.cert.json")
     with TrainingRun(certificate, tmp_path / "run", records=40, device_noise=processor) as run:
-        for _ in range(3):
-            with run.step() as step:
-                step.release(np.zeros(4))
+        released(run, 3, lambda _: np.zeros(4))
     record = tmp_path / "run" / "record.jsonl"
     header, _, *releases, _ = (json.loads(line) for line in record.read_text().splitlines())
     assert header["noise_source"] == f"PyTorch's generator on cpu, torch {torch.__version__}, a seed of 64 bits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from noise_samples import SECTIONS
-from training_runs import CORRELATED, go, same, started, sums
+from training_runs import CORRELATED, failing, go, same, started, sums
 
 from pyaccount.errors import RunError
 from pyaccount.training import run as run_module
@@ -52,14 +53,12 @@ def test_nothing_is_given_out_before_it_is_recorded_and_marked(
 
 @pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["independent", "correlated"])
 def test_what_fails_while_it_is_recorded_is_raised_and_nothing_is_given_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     run = started(tmp_path, changes)
     first = go(run, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(5, "the disk is away")))
-        with pytest.raises(OSError, match="the disk is away"):
-            go(run, 1)
+    with failing(os, "fsync", OSError(5, "the disk is away")):
+        go(run, 1)
     assert run.round == 1
     # The line may be on the disk: the run has to be opened again.
     with pytest.raises(RunError, match="may not be on the disk"):
@@ -83,8 +82,7 @@ def test_a_caller_that_leaves_while_it_is_recorded_sees_the_whole_record_later(
     usual = RunFolder.release
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "release", lambda *arguments: (time.sleep(0.1), usual(*arguments)))
-        patch.setattr(run_module, "noisy", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
+        with failing(run_module, "noisy", KeyboardInterrupt()):
             go(run, 1)
         found = getattr(run, what)
         found = found() if callable(found) else found

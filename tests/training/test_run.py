@@ -15,7 +15,7 @@ from phases import phase
 from places import ROOT
 from plain_documents import changed, sectioned
 from snapshots import Snapshot
-from training_runs import BASE, CORRELATED, SIZE, document, go, same, started, sums
+from training_runs import BASE, CORRELATED, SIZE, document, failing, go, same, started, sums
 
 import pyaccount
 from pyaccount.errors import PlanExceededError, RunError
@@ -171,20 +171,14 @@ def test_a_skipped_batch_is_refused_and_stays_the_next_one(tmp_path: Path, snaps
     snapshot.raised(lambda: step.release(sums(0)))
 
 
-def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path) -> None:
     run = started(tmp_path)
     go(run, 1)
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
     state = run.state_dict()
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"), run.step() as step:
-        step.release(sums(1))
-    monkeypatch.undo()
-    with pytest.raises(RunError, match=r"may not be on the disk: close\(\) the run"), run.step() as step:
-        step.release(sums(1))
+    with failing(os, "fsync", OSError(28, "No space left on device")):
+        go(run, 1)
+    with pytest.raises(RunError, match=r"may not be on the disk: close\(\) the run"):
+        go(run, 1)
     run.close()
     # The line was written, even if perhaps not to the disk. So it counts, and the same sum gets the same noise.
     with started(tmp_path) as again:

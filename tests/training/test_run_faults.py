@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from snapshots import Snapshot
-from training_runs import CORRELATED, fixed_draws, go, same, started, sums
+from training_runs import CORRELATED, failing, fixed_draws, go, same, started, sums
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
@@ -39,16 +39,12 @@ def test_what_is_released_is_what_was_recorded_whoever_writes_to_the_sum(tmp_pat
             assert np.array_equal(step.release(np.zeros(3)), first)
 
 
-def test_an_interrupted_line_ends_the_run_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
-) -> None:
+def test_an_interrupted_line_ends_the_run_and_counts(tmp_path: Path, snapshot: Snapshot) -> None:
     """The line is on the disk, but this process may not know, so it must not add a second one."""
     run = started(tmp_path)
     go(run, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(Recorded, "take", lambda self, line: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            go(run, 1)
+    with failing(Recorded, "take", KeyboardInterrupt()):
+        go(run, 1)
     snapshot.raised(go, run, 1)
     run.close()
     with started(tmp_path) as again:
@@ -59,16 +55,11 @@ def test_an_interrupted_line_ends_the_run_and_counts(
 
 
 @pytest.mark.parametrize("moment", ["_append", "keep_mark"])
-def test_an_interrupted_release_is_repeated_or_done_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-
+def test_an_interrupted_release_is_repeated_or_done_anew(tmp_path: Path, moment: str) -> None:
     run = started(tmp_path)
     go(run, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, moment, lambda self, *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            go(run, 1)
+    with failing(RunFolder, moment, KeyboardInterrupt()):
+        go(run, 1)
     assert (run.round, run.released) == (1, 1 if moment == "_append" else 2)
     go(run, 11)
     assert Recorded.read(tmp_path / "record.jsonl").rounds == 12
@@ -105,10 +96,8 @@ def test_an_interruption_while_a_large_sum_is_drawn_or_tagged_counts_nothing(
     run = started(tmp_path)
     go(run, 1)
     for owner, name in ((run._noise, "rows"), (run_module, "tag")):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                go(run, 1)
+        with failing(owner, name, KeyboardInterrupt()):
+            go(run, 1)
         assert (run.round, run.released) == (1, 1)
     go(run, 11)
     assert Recorded.read(tmp_path / "record.jsonl").rounds == 12
@@ -116,14 +105,12 @@ def test_an_interruption_while_a_large_sum_is_drawn_or_tagged_counts_nothing(
 
 @pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["independent", "correlated"])
 def test_a_round_that_failed_after_it_was_recorded_is_the_next_one_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     run = started(tmp_path, changes)
     go(run, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(run_module, "noisy", lambda *_: (_ for _ in ()).throw(MemoryError))
-        with pytest.raises(MemoryError):
-            go(run, 1)
+    with failing(run_module, "noisy", MemoryError()):
+        go(run, 1)
     assert (run.round, run.released) == (1, 2)
     with pytest.raises(RunError, match="another sum or noise"), run.step() as step:
         step.release(sums(7))
@@ -277,18 +264,8 @@ def test_arrays_that_were_refused_are_forgotten(tmp_path: Path, snapshot: Snapsh
         snapshot.raised(lambda: step.release({"x" * (1 << 20): np.zeros(2)}))
         step.release({"y": np.zeros(3)})
     go_on = started(tmp_path / "other")
-
-    class StoppedError(Exception):
-        pass
-
-    def stop(*_: Any) -> None:
-        raise StoppedError
-
-    usual = go_on._noise.rows
-    go_on._noise.rows = stop  # type: ignore[method-assign, assignment]
-    with pytest.raises(StoppedError), go_on.step() as step:
+    with failing(go_on._noise, "rows", ZeroDivisionError()), go_on.step() as step:
         step.release({"a": np.zeros(2)})
-    go_on._noise.rows = usual  # type: ignore[method-assign]
     with go_on.step() as step:
         step.release({"b": np.zeros(4)})
     assert Recorded.read(tmp_path / "other" / "record.jsonl").layouts == {0: ({"b": ("float64", (4,))},)}

@@ -150,9 +150,7 @@ def test_the_record_tells_of_nothing_secret(tmp_path: Path) -> None:
     assert len({line["nonce"] for line in lines[2:]}) == 12
     # Tags do not even show which rounds had the same sum, as empty batches do.
     other = started(tmp_path / "other")
-    for _ in range(5):
-        with other.step() as step:
-            step.release(np.zeros(3))
+    go(other, 5, lambda _: np.zeros(3))
     equal = [json.loads(line) for line in (tmp_path / "other" / "record.jsonl").read_text().splitlines()[2:]]
     assert len({line["sum"] for line in equal}) == 5
     key = (tmp_path / "run.key").read_text().strip()
@@ -166,14 +164,10 @@ def test_ranks_share_one_run(tmp_path: Path, world: int) -> None:
     for number in range(4):
         parts = [run.batch(number).shard(rank, world).indices for rank, run in enumerate(runs)]
         assert np.array_equal(np.sort(np.concatenate(parts)), runs[0].batch(number).indices)
-        released = []
-        for run in runs:
-            with run.step() as step:
-                released.append(step.release(sums(number)))
-        assert all(same([released[0]], [one]) for one in released[1:])
+        released = [go(run, 1) for run in runs]
+        assert all(same(released[0], one) for one in released[1:])
     assert [run.released for run in runs] == [4] * world
-    with runs[0].step() as step:
-        step.release(sums(4))
+    go(runs[0], 1)
     with pytest.raises(RunError, match="add up the sums of all ranks"), runs[1].step() as step:
         step.release(sums(3))
 

@@ -10,7 +10,7 @@ import pytest
 from phases import phase
 from scheduled_documents import document
 from snapshots import Snapshot
-from training_runs import chained
+from training_runs import chained, go
 
 import pyaccount
 from pyaccount.training import TrainingRun
@@ -42,11 +42,7 @@ def started(folder: Path, source: Any, **options: Any) -> TrainingRun:
 
 
 def released(run: TrainingRun) -> list[Any]:
-    found = []
-    while run.round < run.rounds:
-        with run.step() as step:
-            found.append(step.release(np.zeros(NUMBERS)))
-    return found
+    return go(run, 4, lambda _: np.zeros(NUMBERS))
 
 
 def far(sample: Any, deviation: float) -> float:
@@ -144,8 +140,8 @@ def test_a_schedule_draws_what_its_rounds_would_draw_alone() -> None:
 
 def test_a_run_goes_on_with_its_schedule(tmp_path: Path, snapshot: Snapshot) -> None:
     certificate = pyaccount.certify(scheduled())
-    with started(tmp_path / "run", certificate) as run, run.step() as step:
-        step.release(np.zeros(3))
+    with started(tmp_path / "run", certificate) as run:
+        go(run, 1)
     with started(tmp_path / "run", certificate) as run:
         assert run.round == 1
         assert run.noise_multiplier() == 8.0
@@ -168,8 +164,8 @@ def test_a_file_that_changes_does_not_change_a_run(
     # A new run of this certificate is refused, and so is the same run without one.
     snapshot.raised(lambda: started(tmp_path / "other", certificate))
     np.save("a.npy", np.array(NOISES))
-    with started(tmp_path / "plain", pyaccount.load(source), uncertified=True) as run, run.step() as step:
-        step.release(np.zeros(3))
+    with started(tmp_path / "plain", pyaccount.load(source), uncertified=True) as run:
+        go(run, 1)
     np.save("a.npy", np.array([9.0] * 4))
     snapshot.raised(lambda: started(tmp_path / "plain", pyaccount.load(source), uncertified=True))
 

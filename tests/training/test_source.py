@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from plain_documents import changed, doc
 from snapshots import Snapshot
+from training_runs import go as released
 
 import pyaccount
 from pyaccount.errors import RunError
@@ -57,11 +58,7 @@ def started(folder: Path, source: Source | None) -> TrainingRun:
 
 
 def go(run: TrainingRun, rounds: int) -> list[Any]:
-    found = []
-    for _ in range(rounds):
-        with run.step() as step:
-            found.append(step.release(np.full(30, float(step.round))))
-    return found
+    return released(run, rounds, lambda round: np.full(30, float(round)))
 
 
 def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None:

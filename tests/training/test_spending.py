@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ledger_samples import data_set, gaussian
 from snapshots import Snapshot
+from training_runs import go
 
 import pyaccount
 from pyaccount import BudgetError, Ledger, LedgerError, TrainingRun
@@ -30,9 +31,7 @@ def opened(source: Any, folder: Path, ledger: Any, **more: Any) -> TrainingRun:
 
 
 def go_on(run: TrainingRun, rounds: int) -> None:
-    for _ in range(rounds):
-        with run.step() as step:
-            step.release(np.zeros(2))
+    go(run, rounds, lambda _: np.zeros(2))
 
 
 def states(ledger: Ledger) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from places import HELPERS
 from plain_documents import changed, doc, sectioned
-from training_runs import as_one_process, fixed_draws
+from training_runs import as_one_process, failing, fixed_draws
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
@@ -193,17 +193,13 @@ def test_a_step_that_failed_is_made_once_more_with_the_same_sum(tmp_path: Path) 
     assert (run.round, run.released) == (1, 1)
 
 
-def test_a_step_that_failed_after_its_release_is_made_once_more_in_the_same_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_failed_after_its_release_is_made_once_more_in_the_same_round(tmp_path: Path) -> None:
     net = model()
     run = TrainingRun(BASE, tmp_path, records=RECORDS, uncertified=True)
     optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
     optimizer.add({name: torch.ones_like(parameter) / 10 for name, parameter in net.named_parameters()})
-    with monkeypatch.context() as patch:
-        patch.setattr(torch, "from_numpy", lambda _: (_ for _ in ()).throw(MemoryError))
-        with pytest.raises(MemoryError):
-            optimizer.step()
+    with failing(torch, "from_numpy", MemoryError()):
+        optimizer.step()
     assert (run.round, run.released) == (1, 1)
     optimizer.step()
     assert (run.round, run.released) == (1, 1)

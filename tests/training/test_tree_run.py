@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from phases import phase
 from snapshots import Snapshot
-from training_runs import document
+from training_runs import document, go
 
 import pyaccount
 from pyaccount.training import TrainingRun
@@ -25,10 +25,7 @@ def test_a_run_releases_sums_with_the_noise_of_the_estimates(estimation: str, tm
     )
     size = 20_000
     with TrainingRun(raw, tmp_path, records=40) as run:
-        released = []
-        for _ in range(8):
-            with run.step() as step:
-                released.append(step.release({"w": np.zeros(size)})["w"] * 8.0)
+        released = [mean["w"] * 8.0 for mean in go(run, 8, lambda _: {"w": np.zeros(size)})]
         asked = pyaccount.load(raw)
         stream = noise_of(phase(asked), run._root, phase=0, clip_norm=1.0).stream({"w": (size,)}, dtype=np.float64)
         (record,) = tmp_path.glob("record.jsonl")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyaccount import _core
 from pyaccount.document.samplers import BMinSep, UserBMinSep
@@ -151,7 +150,10 @@ class SharedBatches(UserBatches):
             # Either the draws so far are too old to matter, or this round is before them: begin b − 1 rounds before this one.
             self._next, self._last = first, self._nobody()
         while True:
-            now, records = self._next, self._sampled(self._next)
+            # All records that are drawn, before any is left out; rounds before the first are negative.
+            now, size = self._next, self.dataset_size
+            drawn = self._streams.poisson(abs(now), size, self._probability, 1, before_first=now < 0)
+            records = indices(drawn)
             users, ends = self._attribution.pairs_of(records)
             waiting = self._last[users] > now - self._separation
             # After an interruption during the next two statements, everything is drawn once more. Otherwise, draws of this round
@@ -160,18 +162,10 @@ class SharedBatches(UserBatches):
             self._last[users] = now
             self._next = now + 1
             if self._next > round:
-                self._batch = records[~_any(waiting, ends[:-1])]
+                # Every record has a user, so that no piece is empty.
+                left_out = np.logical_or.reduceat(waiting, ends[:-1]) if len(records) else waiting
+                self._batch = records[~left_out]
                 return self._batch
-
-    def _sampled(self, round: int) -> Records:
-        """Return the records that are drawn for a round, before any is left out; rounds before the first are negative."""
-        before = round < 0
-        return indices(self._streams.poisson(abs(round), self.dataset_size, self._probability, 1, before_first=before))
-
-
-def _any(true: NDArray[np.bool_], pieces: Records) -> NDArray[np.bool_]:
-    """Return for each piece whether any of its values is true; `pieces` has their first positions, and none is empty."""
-    return np.logical_or.reduceat(true, pieces) if len(pieces) else true
 
 
 def user_batches(drawing: Drawing) -> RunBatches:

@@ -21,7 +21,7 @@ from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import number
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.scheduled_rounds import at_round, rates_of
+from pyaccount.plan.scheduled_rounds import at_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,11 +168,6 @@ class RunBatches(Batches):
     def _body(self, round: int) -> TrainingNode:
         """Return the body with the rate of a round."""
         return at_round(self._case, round) if self._stated.rates_scheduled else self._stated
-
-    def _most_drawn(self) -> int:
-        """Return the largest number of draws of a round, for a sampler with a fixed number of them in each."""
-        scheduled = rates_of(self._case, "expected_batch_size")
-        return self._stated.batch_size() if scheduled is None else round(float(scheduled.max()))
 
     def _records(self, drawing: Drawing) -> int:
         """Return the number of records; samplers of users take it from the attribution."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, cast
 
 from pyaccount.document.samplers import MustOW, MustWO, MustWW
+from pyaccount.plan.scheduled_rounds import rates_of
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 
@@ -37,28 +38,27 @@ class FixedSizeBatches(RunBatches):
     """Batches that are uniformly random sets of a fixed number of different records."""
 
     def __init__(self, drawing: Drawing) -> None:
-        """Take the batch size that was analysed."""
+        """Take the batch size that was analysed, or its schedule."""
         super().__init__(drawing)
-        self.most = self._most_drawn()
+        scheduled = rates_of(self._case, "expected_batch_size")
+        self.most = self._stated.batch_size() if scheduled is None else round(float(scheduled.max()))
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.without_replacement(round, self.dataset_size, self._body(round).batch_size()))
 
 
-class WithReplacementBatches(RunBatches):
+class WithReplacementBatches(FixedSizeBatches):
     """Batches of a fixed number of independent, uniform draws; a record occurs as often as it was drawn."""
-
-    def __init__(self, drawing: Drawing) -> None:
-        """Take the number of draws that was analysed."""
-        super().__init__(drawing)
-        self.most = self._most_drawn()
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.with_replacement(round, self.dataset_size, self._body(round).batch_size()))
 
 
-class TwoStageBatches(RunBatches):
-    """Batches of uniform draws, with replacement, from a subset; a record occurs as often as it was drawn."""
+class DrawsOfDrawsBatches(RunBatches):
+    """MUST.WW: batches drawn with replacement from a subset that is drawn with replacement.
+
+    A record occurs as often as it was drawn.
+    """
 
     #: Whether all records of a subset are different.
     different: ClassVar[bool] = False
@@ -79,17 +79,13 @@ class TwoStageBatches(RunBatches):
         return indices(draws)
 
 
-class SubsetBatches(TwoStageBatches):
+class SubsetBatches(DrawsOfDrawsBatches):
     """MUST.OW: batches drawn with replacement from a subset that is drawn without replacement."""
 
     different: ClassVar[bool] = True
 
 
-class DrawsOfDrawsBatches(TwoStageBatches):
-    """MUST.WW: batches drawn with replacement from a subset that is drawn with replacement."""
-
-
-class SubsetOfDrawsBatches(TwoStageBatches):
+class SubsetOfDrawsBatches(DrawsOfDrawsBatches):
     """MUST.WO: batches drawn without replacement from a subset that is drawn with replacement.
 
     The subset consists of independent uniform draws, so such a batch has the distribution of `batch size` independent draws.

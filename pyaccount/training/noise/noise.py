@@ -267,7 +267,11 @@ class NoiseStream:
         self._nonces: list[bytes] = []
         #: Whether every parameter is at the round after the last nonce; false after an interruption.
         self._whole = True
-        self._rows = {name: self._rows_of(part) for name, part in self._parts.items()}
+        single, kept, decays = dtype.itemsize == 4, noise.inverse.kept, noise.inverse.decays
+        self._rows = {
+            name: _core.NoiseRows(part.start, part.size, single=single, kept=kept, decays=decays)
+            for name, part in self._parts.items()
+        }
         #: The keys of the rows of Z in the newest row, by parameter and round. Most of them are needed for the next row too.
         self._keys: dict[str, dict[int, RunKey]] = {name: {} for name in self._parts}
 
@@ -385,10 +389,6 @@ class NoiseStream:
     def _begin(self, nonces: list[bytes]) -> None:
         """Set the position of the stream to the round after these nonces, once the rows of every parameter are there."""
         self._nonces, self._keys, self._whole = nonces, {name: {} for name in self._parts}, True
-
-    def _rows_of(self, part: ParameterPart) -> _core.NoiseRows:
-        single, kept, decays = self._dtype.itemsize == 4, self._inverse.kept, self._inverse.decays
-        return _core.NoiseRows(part.start, part.size, single=single, kept=kept, decays=decays)
 
     @property
     def _places(self) -> int:

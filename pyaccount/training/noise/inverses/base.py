@@ -34,6 +34,10 @@ class InverseRows(ABC):
     kept: int = 0
     #: If not None, running sums are kept instead of rows: m_j ← θ_j·m_j + z_t after round t, with these decays θ.
     decays: tuple[float, ...] | None = None
+    #: The smallest entry on the diagonal of C⁻¹: the smallest standard deviation of a row, given all rows before it.
+    smallest_new: float
+    #: A text that says what a stream keeps between rounds, and what a round costs.
+    memory: str
 
     @abstractmethod
     def __init__(self, built: Strategy) -> None:
@@ -52,21 +56,13 @@ class InverseRows(ABC):
         matrices with an infinite error are refused earlier.
         """
 
-    @property
-    @abstractmethod
-    def smallest_new(self) -> float:
-        """The smallest entry on the diagonal of C⁻¹: the smallest standard deviation of a row, given all rows before it."""
-
-    @property
-    @abstractmethod
-    def memory(self) -> str:
-        """A text that says what a stream keeps between rounds, and what a round costs."""
-
 
 class IdentityRows(InverseRows):
     """Rows z_t = w_t."""
 
     from_key_alone: ClassVar[bool] = True
+    growth = smallest_new = 1.0
+    memory = "nothing is kept; a round is drawn once"
 
     def __init__(self, built: Strategy) -> None:
         """Ignore the matrix, which has no parameters."""
@@ -74,18 +70,3 @@ class IdentityRows(InverseRows):
     def row(self, number: int) -> Row:
         """Return the row of Z of this round."""
         return Row([(number, 1.0)], [])
-
-    @property
-    def growth(self) -> float:
-        """The norm of a row of the identity, 1."""
-        return 1.0
-
-    @property
-    def smallest_new(self) -> float:
-        """The diagonal of the identity, 1, because the whole row is new."""
-        return 1.0
-
-    @property
-    def memory(self) -> str:
-        """A text: nothing is kept."""
-        return "nothing is kept; a round is drawn once"

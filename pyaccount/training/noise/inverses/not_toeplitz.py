@@ -35,10 +35,12 @@ class DenseRows(InverseRows):
     """Rows z_t = Σ_{s ≤ t} (C⁻¹)[t, s] w_s, with coefficients in double precision."""
 
     from_key_alone: ClassVar[bool] = True
+    memory = "nothing is kept; round t is drawn together with the t rounds before it"
 
     def __init__(self, built: Strategy) -> None:
         assert built.dense is not None
         self._matrix = built.dense
+        self.smallest_new = 1.0 / float(self._matrix.diagonal().max())
 
     def row(self, number: int) -> Row:
         """Return the rows of Z up to this round, the oldest first, except for those with coefficient 0."""
@@ -62,16 +64,6 @@ class DenseRows(InverseRows):
         inverse = linalg.solve_triangular(self._matrix, unit, lower=True, overwrite_b=True, check_finite=False)
         return float(np.sqrt(np.square(inverse).sum(axis=1)).max())
 
-    @property
-    def smallest_new(self) -> float:
-        """One over the largest entry on the diagonal of C, which is the smallest entry on the diagonal of C⁻¹."""
-        return 1.0 / float(self._matrix.diagonal().max())
-
-    @property
-    def memory(self) -> str:
-        """A text: no rows are kept, and a round draws its own row of Z and those of all earlier rounds."""
-        return "nothing is kept; round t is drawn together with the t rounds before it"
-
 
 class TreeRows(InverseRows):
     """Rows z_t = (γ_a·w_t − Σ_j (1 − β_j)·e_j)/ν."""
@@ -79,8 +71,18 @@ class TreeRows(InverseRows):
     from_key_alone: ClassVar[bool] = True
 
     def __init__(self, built: Strategy) -> None:
+        from pyaccount.strategies import tree as trees  # numpy
+
         assert built.tree is not None
-        self._tree = built.tree
+        self._tree, levels = built.tree, built.tree.levels
+        # That of the largest block, γ_a/ν: what is new in an efficient estimate is less than a node's noise.
+        self.smallest_new = trees.new_weight(built.tree, levels - 1) / built.tree.scale
+        self.memory = (
+            f"nothing is kept; a round is drawn {levels / 2 + 0.5:g} times on average, and at most {1 << (levels - 1)} times: "
+            "honest estimation draws fewer rows"
+            if built.tree.efficient
+            else f"nothing is kept; a round is drawn twice on average, and at most {levels} times"
+        )
 
     def row(self, number: int) -> Row:
         """Return the rows of Z of the blocks that end in this round and within its block, the oldest first."""
@@ -111,21 +113,3 @@ class TreeRows(InverseRows):
             return math.hypot(trees.new_weight(tree, height), *parts) / tree.scale
 
         return max(norm(height) for height in range(tree.levels))
-
-    @property
-    def smallest_new(self) -> float:
-        """The smallest γ_a/ν, that of the largest block: what is new in an efficient estimate is less than a node's noise."""
-        from pyaccount.strategies import tree as trees
-
-        return trees.new_weight(self._tree, self._tree.levels - 1) / self._tree.scale
-
-    @property
-    def memory(self) -> str:
-        """A text: no rows are kept, and how many rows of Z a round draws."""
-        levels = self._tree.levels
-        if not self._tree.efficient:
-            return f"nothing is kept; a round is drawn twice on average, and at most {levels} times"
-        return (
-            f"nothing is kept; a round is drawn {levels / 2 + 0.5:g} times on average, and at most {1 << (levels - 1)} times: "
-            "honest estimation draws fewer rows"
-        )

@@ -41,7 +41,8 @@ class ToeplitzRows(InverseRows):
         self._first, *later = built.coefficients
         self._rounds = built.iterations
         self._ratios = [-c / self._first for c in later]
-        self.kept = len(later)
+        self.kept, self.smallest_new = len(later), 1.0 / self._first
+        self.memory = f"the last {self.kept} rows are kept; a round is drawn once"
 
     def row(self, number: int) -> Row:
         """Return the next row, as the newest row of Z and the kept rows."""
@@ -59,16 +60,6 @@ class ToeplitzRows(InverseRows):
         series = quotient(impulse, np.array([1.0, *(-ratio for ratio in self._ratios)]))
         return float(np.sqrt(np.square(series).sum()))
 
-    @property
-    def smallest_new(self) -> float:
-        """The entry 1/c_0, which is the whole diagonal of C⁻¹."""
-        return 1.0 / self._first
-
-    @property
-    def memory(self) -> str:
-        """A text: one row is kept for each band except for the diagonal."""
-        return f"the last {self.kept} rows are kept; a round is drawn once"
-
 
 class BandedInverseRows(InverseRows):
     """Rows z_t = Σ_{j < b} a_j w_{t−j}, where a is the first column of C⁻¹."""
@@ -77,7 +68,9 @@ class BandedInverseRows(InverseRows):
 
     def __init__(self, built: Strategy) -> None:
         assert built.inverse is not None
-        self._inverse = built.inverse
+        self._inverse, self.smallest_new = built.inverse, built.inverse[0]
+        bands = len(built.inverse)
+        self.memory = f"nothing is kept; a round is drawn as often as the inverse has bands ({bands})"
 
     def row(self, number: int) -> Row:
         """Return the last rows of Z, the newest first, except for those with coefficient 0."""
@@ -87,16 +80,6 @@ class BandedInverseRows(InverseRows):
     def growth(self) -> float:
         """The ℓ₂ norm of a row with all coefficients, which is the largest."""
         return math.hypot(*self._inverse)
-
-    @property
-    def smallest_new(self) -> float:
-        """The entry a_0, which is the whole diagonal of C⁻¹."""
-        return self._inverse[0]
-
-    @property
-    def memory(self) -> str:
-        """A text: no rows are kept, and a round needs as many draws as the inverse has bands."""
-        return f"nothing is kept; a round is drawn as often as the inverse has bands ({len(self._inverse)})"
 
 
 class BLTRows(InverseRows):
@@ -108,6 +91,8 @@ class BLTRows(InverseRows):
         self._first, self._rounds = built.coefficients[0], built.iterations
         scales, self.decays = built.buffers
         self._ratios = [-scale for scale in scales]
+        self.smallest_new = 1.0 / self._first
+        self.memory = f"{len(scales)} running sums of doubles are kept; a round is drawn once"
 
     def row(self, number: int) -> Row:
         """Return the next row, as the newest row of Z and the running sums of earlier rows."""
@@ -126,13 +111,3 @@ class BLTRows(InverseRows):
             sums = decays * sums + entry
             square += entry * entry
         return math.sqrt(square)
-
-    @property
-    def smallest_new(self) -> float:
-        """The entry 1/c_0, which is the whole diagonal of C⁻¹."""
-        return 1.0 / self._first
-
-    @property
-    def memory(self) -> str:
-        """A text: a running sum is kept for each buffer."""
-        return f"{len(self._ratios)} running sums of doubles are kept; a round is drawn once"
