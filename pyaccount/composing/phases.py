@@ -23,13 +23,12 @@ from pyaccount.document.phases import with_own_noise
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, NAME_LENGTH
 from pyaccount.document.tree import Parts
 from pyaccount.document.words import TWO_STEPS, Adjacency
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, Problem
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.composing.sources import Composable
     from pyaccount.document.document import Document
-    from pyaccount.errors import Problem
     from pyaccount.records.certificate import CertificateModel, DirectionResult
 
 #: Which points of a certificate from samples are composed: those of its profile too, or its guarantee alone.

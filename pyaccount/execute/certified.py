@@ -7,24 +7,28 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.errors import NumericsError
 from pyaccount.plan.conventions import contrast_words
 from pyaccount.plan.matrices.base import has_workload
 from pyaccount.plan.recursion import COMPOSED
-from pyaccount.records.certificate import Contrast, RiskRecord
-from pyaccount.records.evidence import BudgetLine, ConsideredRecord, SearchedRecord
-from pyaccount.risk.budget import Enclosure, attained_at_least
+from pyaccount.records.certificate import (
+    Contrast,
+    Directions,
+    Guarantee,
+    KindOfRecord,
+    ProfilePoint,
+    RiskRecord,
+    Solved,
+)
+from pyaccount.records.evidence import BudgetLine, ConsideredRecord, EvidenceRecord, SearchedRecord
+from pyaccount.risk.budget import Budget, Enclosure, Points, attained_at_least
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.document.document import Document
     from pyaccount.execute.engine import Answer, DirectedAnswer
     from pyaccount.execute.progress import NotComputed
     from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.records.certificate import Directions, Guarantee, KindOfRecord, ProfilePoint, Solved
-    from pyaccount.records.evidence import EvidenceRecord
-    from pyaccount.risk.budget import Budget, Points
 
 #: The source of the error budget that is not a contribution to δ.
 RELATIVE = "profile_relative_error"

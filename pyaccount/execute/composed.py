@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import DocumentError, LimitError, path_text
 from pyaccount.execute.certified import (
@@ -34,7 +34,7 @@ from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
-from pyaccount.execute.progress import NotComputed, knowing
+from pyaccount.execute.progress import NotComputed, Report, knowing
 from pyaccount.execute.shared_points import NEGLIGIBLE, at_its_upper_end, points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import NEAR_ZERO, Found, interval_words
@@ -42,7 +42,7 @@ from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number
 from pyaccount.plan.recursion import recursion_errors
-from pyaccount.plan.rounds import Bounds
+from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.records.certificate import (
     Contrast,
     CurveRecord,
@@ -59,12 +59,9 @@ from pyaccount.rounding import shortest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import Direction
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.progress import Report
     from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.rounds import DirectedBounds
 
 #: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6

@@ -12,13 +12,12 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.rounds import DirectedBounds
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import DocumentError
-from pyaccount.plan.rounds import chosen, compositions
+from pyaccount.plan.rounds import DirectedBounds, chosen, compositions
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.profiles import Rounds
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS
-from pyaccount.execute.curve import curve_points, places_of_points
+from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.execute.curve import CurvePoint, curve_points, places_of_points
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.shared_points import answer_of, read_laws
 from pyaccount.plan.alike import composed_alike
@@ -21,8 +21,6 @@ from pyaccount.risk.budgets import budget_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyaccount.directions import Direction
-    from pyaccount.execute.curve import CurvePoint
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.profiles import Rounds

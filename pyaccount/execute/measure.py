@@ -6,18 +6,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import alternatives_of, reversed_rounds
-from pyaccount.risk.budget import Enclosure, attained_at_least
+from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.plan.rounds import DirectedBounds, alternatives_of, reversed_rounds
+from pyaccount.risk.budget import Budget, Enclosure, Points, attained_at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.profiles import Rounds
-    from pyaccount.risk.budget import Budget, Points
 
 #: The largest number of passes that add points, and the width of δ at them relative to the width asked for.
 PASSES, SHARE = 12, 0.25

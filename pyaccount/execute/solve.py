@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.document.tree import MechanismRelease
-from pyaccount.errors import DocumentError, NumericsError, path_text
+from pyaccount.errors import DocumentError, NumericsError, Path, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.progress import Report, knowing
@@ -31,7 +31,6 @@ from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.errors import Path
     from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: The width of intervals while the bracket is wide: it suffices to place the next candidate.

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
-from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
+from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, largest_loss
 from pyaccount.profiles import Rounds
 
 if TYPE_CHECKING:
-    from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import MECHANISM_MU
 from pyaccount.errors import DocumentError
-from pyaccount.filters.base import released
+from pyaccount.filters.base import Filter, released
 from pyaccount.filters.basic import BasicFilter
 from pyaccount.filters.cut import cut_costs
 from pyaccount.filters.gaussian import INSTEAD, GaussianFilter
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import Filter
 
 #: The weight of the best order; how far the rest is from it, as a factor of a − 1, and how many orders are on each side.
 _BEST, _SPREAD, _SIDE = 0.75, 4.0, 4

@@ -29,13 +29,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.filters.base import log_sum, released, sum_up, words_of
+from pyaccount.filters.base import PricedPhase, log_sum, released, sum_up, words_of
 from pyaccount.filters.renyi import INSTEAD, divergence
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import PricedPhase
     from pyaccount.profiles import ProfileKind
 
 #: The spacing of nodes, absolutely, and relative to the distance from 0 or to the usual loss.

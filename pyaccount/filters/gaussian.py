@@ -24,12 +24,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.filters.base import AdditiveFilter, released, words_of
+from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import PricedPhase, RoundsOfKind
     from pyaccount.profiles import ProfileKind
 
 #: What can be done with an entry that no Gaussian pair stands for.

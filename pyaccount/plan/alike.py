@@ -27,14 +27,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import Bounds
-from pyaccount.profiles import Rounds, counted
+from pyaccount.plan.rounds import Bounds, DirectedBounds
+from pyaccount.profiles import ProfileKind, Rounds, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.plan.rounds import DirectedBounds
-    from pyaccount.profiles import ProfileKind
 
 #: Up to this many kinds of rounds are composed as they are.
 MANY = 768

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyaccount.document.rates import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES, Assumed
-from pyaccount.plan.rounds import combine
+from pyaccount.plan.rounds import DirectedBounds, combine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection, RunCase
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.theorem import Reduction, Theorem
     from pyaccount.reading.fields import Solve
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.document.tree import TrainingNode
-from pyaccount.errors import path_text
+from pyaccount.errors import Path, path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyaccount.document.document import Document
-    from pyaccount.errors import Path
     from pyaccount.plan.theorem import Reduction, Theorem
 
 #: The relative width of the answer's interval if the document states none.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.plan import mechanisms
 from pyaccount.plan.combinators.best import BestTheorem
 from pyaccount.plan.combinators.parts import ONE_EACH, PartsTheorem, SequenceTheorem
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document.document import Document
-    from pyaccount.errors import Path, Problem
     from pyaccount.plan.theorem import Theorem
 
 

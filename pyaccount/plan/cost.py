@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document.tree import TrainingNode
+from pyaccount.document.tree import Node, TrainingNode
 from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import Node
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.sampled import SampledMechanism
     from pyaccount.plan.theorem import Theorem

@@ -25,19 +25,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pyaccount.document.tree import MechanismRelease, Parts, TrainingNode
-from pyaccount.errors import DocumentError
+from pyaccount.document.tree import MechanismRelease, Node, Parts, TrainingNode
+from pyaccount.errors import DocumentError, Problem
 from pyaccount.plan.common import number
-from pyaccount.plan.protection import Case
-from pyaccount.plan.rounds import Alternative, in_turn
+from pyaccount.plan.protection import Case, Protection
+from pyaccount.plan.rounds import Alternative, DirectedBounds, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyaccount.document.tree import Node
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import Protection
-    from pyaccount.plan.rounds import DirectedBounds
 
 #: The most kinds of records of a document.
 MOST_KINDS = 256

@@ -49,14 +49,13 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import NORMALISATION
-from pyaccount.plan.theorem import Around
+from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.own_probabilities import OwnProbabilities
     from pyaccount.errors import Problem
     from pyaccount.plan.protection import RunCase
-    from pyaccount.plan.theorem import Reduction
 
 _RECORDS = Assumed(
     "The stated probability of {largest} is the largest one. The probability of a record depends on this record alone: not on "

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pyaccount.document.document import Document
 from pyaccount.document.naming import named_file
 from pyaccount.document.sections import Accounting, Privacy
-from pyaccount.document.tree import TrainingNode
-from pyaccount.errors import path_text
+from pyaccount.document.tree import Node, TrainingNode
+from pyaccount.errors import Path, Problem, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from pyaccount.document.amplification import Amplification
-    from pyaccount.document.tree import Node
     from pyaccount.document.words import Adjacency
-    from pyaccount.errors import Path, Problem
     from pyaccount.files import InsideFile
 
 

@@ -40,9 +40,9 @@ from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import NumericsError
 from pyaccount.plan.common import number, rounds, value_or_symbol
 from pyaccount.plan.protection import RunCase, of_run
-from pyaccount.plan.rounds import Bounds, best_of, combine, compositions, either_of, tight
+from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, combine, compositions, either_of, tight
 from pyaccount.plan.scheduled_rounds import at_round, segments
-from pyaccount.plan.theorem import Around
+from pyaccount.plan.theorem import Around, Reduction, Theorem
 from pyaccount.profiles import FixedSizeRunProfile, Rounds
 from pyaccount.risk.budgets import budget_of
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.sections import Privacy
-    from pyaccount.plan.rounds import DirectedBounds
-    from pyaccount.plan.theorem import Reduction, Theorem
 
 #: The largest number of rounds, which take about two minutes of two cores; the largest one where it is solved for, so that
 #: many numbers are tried; and the largest number of segments of equal rounds.

@@ -51,14 +51,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document.tree import MechanismRelease, TrainingNode
+from pyaccount.document.tree import MechanismRelease, Node, TrainingNode
 from pyaccount.plan.rounds import DirectedBounds, enclosed, largest_loss, one_round
 from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.document.tree import Node
 
 #: The source of the bound from the profiles of a record that is removed and added.
 TRADE_OFF = (

@@ -7,7 +7,7 @@ An added record has upper bounds without samples, by a log-Sobolev inequality at
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Literal
@@ -17,8 +17,6 @@ from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pyaccount.directions import Direction
     from pyaccount.profiles import Rounds
 

@@ -8,7 +8,7 @@ ignored, and a first line that is not all numbers names the columns.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from pyaccount.strategies.dense import NpyError, header_of, mapped
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
     from numpy.typing import NDArray
 

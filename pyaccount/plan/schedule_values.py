@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import EXPECTED_BATCH_SIZE, NOISE_MULTIPLIER, PROBABILITY, SCHEDULED
 from pyaccount.document.schedule_rules import length_message
-from pyaccount.document.schedules import Decaying, ScheduledMultiplier, ScheduleFile
+from pyaccount.document.schedules import Decaying, Schedule, Scheduled, ScheduledMultiplier, ScheduleFile
 from pyaccount.errors import DocumentError
 from pyaccount.forks import cached_property
 from pyaccount.plan.common import number
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.document.schedules import Schedule, Scheduled
     from pyaccount.errors import Path as DocumentPath
     from pyaccount.files import InsideFile
     from pyaccount.plan.protection import Protection, RunCase

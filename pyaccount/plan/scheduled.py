@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.document.words import Assumed
 from pyaccount.plan.protection import RunCase
-from pyaccount.plan.rounds import combine
+from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multiplier_range, scale_of, values_of
 from pyaccount.plan.scheduled_rounds import runs_of_kinds
-from pyaccount.plan.theorem import Around
+from pyaccount.plan.theorem import Around, Reduction, Theorem
 from pyaccount.rounding import rounded_nearest, shortest
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path, Problem
-    from pyaccount.plan.rounds import DirectedBounds
-    from pyaccount.plan.theorem import Reduction, Theorem
 
 AS_SCHEDULED = Assumed(
     "Each round has the {what} that the schedule states for it.",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.tree import TrainingNode
-    from pyaccount.plan.protection import Protection, RunCase
 
 
 class KindOfRounds(NamedTuple):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pyaccount.errors import path_text
-from pyaccount.plan.protection import Case
+from pyaccount.errors import Path, Problem, path_text
+from pyaccount.plan.protection import Case, Protection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from pyaccount.document.tree import Draw, Node
     from pyaccount.document.words import Assumed
-    from pyaccount.errors import Path, Problem
-    from pyaccount.plan.protection import Protection
     from pyaccount.plan.rounds import Alternative, DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
 

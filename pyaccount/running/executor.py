@@ -19,15 +19,12 @@ from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyaccount import _core
 from pyaccount.certificate.provenance import identity
 from pyaccount.errors import ClusterError, PyaccountError
-from pyaccount.execute.sampling.jobs import pieces
-
-if TYPE_CHECKING:
-    from pyaccount.execute.sampling.jobs import Job, MixtureSampled, MixtureSampledJob, Remaining, Runner, Wave
+from pyaccount.execute.sampling.jobs import Job, MixtureSampled, MixtureSampledJob, Remaining, Runner, Wave, pieces
 
 #: The seconds between two checks whether the wait was cancelled, and the most waves that wait for a worker.
 SLICE, MOST_AHEAD = 0.2, 1000

@@ -16,7 +16,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load as load_mechanism
 from pyaccount.document.loading import load_any
 from pyaccount.errors import DomainError
-from pyaccount.running.plan import compile_document, compile_within
+from pyaccount.running.plan import Plan, compile_document, compile_within
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification
     from pyaccount.reading.overrides import Overrides
     from pyaccount.reading.sources import Source
-    from pyaccount.running.plan import Plan
     from pyaccount.store import Store
 
 

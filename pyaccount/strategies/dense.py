@@ -6,7 +6,7 @@ Arrays of numbers are read from open .npy files, of which the header may be host
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 from scipy import linalg  # type: ignore[import-untyped]
@@ -18,7 +18,6 @@ from pyaccount.strategies.workload import dense_workload
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import BinaryIO
 
     from numpy.typing import NDArray
 

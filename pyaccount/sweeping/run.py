@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +14,17 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount import _core
 from pyaccount.arguments import threads_of
 from pyaccount.certificate.compared import row_of
-from pyaccount.document.sweeps import load_grid
+from pyaccount.document.sweeps import Cell, SweepGrid, load_grid
 from pyaccount.errors import DomainError, PyaccountError, StoreError
-from pyaccount.execute.progress import reported
+from pyaccount.execute.progress import Report, reported
 from pyaccount.files import write_atomically
 from pyaccount.running.plan import Plan, compile_document, why
 from pyaccount.sweeping.records import FailedCell, SweptRecord
 from pyaccount.sweeping.table import Sweep
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from pyaccount.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.document.sweeps import Cell, SweepGrid
-    from pyaccount.execute.progress import Report
     from pyaccount.reading.overrides import Overrides
     from pyaccount.reading.sources import Source
     from pyaccount.store import Store, Strictness

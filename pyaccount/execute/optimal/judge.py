@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
-from pyaccount.execute.optimal.objective import FrozenSamples, log_squares
+from pyaccount.execute.optimal.objective import FrozenSamples, LogSquares, log_squares
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
 from pyaccount.execute.sampling.fixed_sequence import root
-from pyaccount.execute.sampling.session import open_session
+from pyaccount.execute.sampling.session import Session, open_session
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import proposed
@@ -22,10 +22,8 @@ from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
-    from pyaccount.execute.optimal.objective import LogSquares
     from pyaccount.execute.optimal.parametrisation import ColumnFamily
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Proposed
     from pyaccount.plan.samplers.base import Differentiable
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyaccount.execute.sampling.shards import Stream
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.strategies.toeplitz import log_objective
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
     from pyaccount.execute.sampling.jobs import Component
-    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.samplers.base import Differentiable
     from pyaccount.strategies.measure import Workload
     from pyaccount.strategies.toeplitz import Objective

@@ -12,14 +12,13 @@ from pyaccount.execute.optimal.parametrisation import family
 from pyaccount.execute.optimal.unsampled import optimise_unsampled
 from pyaccount.execute.progress import knowing, silent
 from pyaccount.plan.common import number
-from pyaccount.plan.compiled import Searched
+from pyaccount.plan.compiled import CompiledDocument, Searched
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument
 
 #: The largest number of rounds.
 ROUNDS = 10

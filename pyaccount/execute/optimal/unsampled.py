@@ -15,7 +15,7 @@ from pyaccount.execute.optimal.parametrisation import positive
 from pyaccount.execute.progress import silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
-from pyaccount.plan.compiled import Searched
+from pyaccount.plan.compiled import CompiledDocument, Proposed, Searched
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, proposed, strategy, workload_error
 from pyaccount.plan.matrices.base import workload_of
@@ -25,7 +25,6 @@ from pyaccount.strategies.toeplitz import optimal_spaced
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
     from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument, Proposed
 
 #: A relative gain that is not distinguished from rounding.
 ROUNDING = 1e-9

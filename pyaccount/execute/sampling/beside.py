@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.bounds_without_samples import estimated
-from pyaccount.execute.sampling.estimates import stated_estimates
-from pyaccount.execute.sampling.jobs import SHARD
+from pyaccount.execute.sampling.estimates import Estimate, stated_estimates
+from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import LowerEnds, Sought, fewer_shards, lower_ends, of_a_power
-from pyaccount.execute.sampling.profile import Histogram, curve, draw
+from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.wealth import share_of
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.jobs import Proposal
-    from pyaccount.execute.sampling.profile import Curve
     from pyaccount.execute.sampling.record import Result
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.tests_of_claims import Test

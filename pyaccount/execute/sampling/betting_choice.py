@@ -39,17 +39,15 @@ from pyaccount.execute.sampling.proposals import (
     scaled,
     with_parameters,
 )
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import SampleLimits, Sampler
 from pyaccount.execute.sampling.wealth import LOWER_DISTANCES, places_below
-from pyaccount.plan.sampled import added_bound
+from pyaccount.plan.sampled import SampledMechanism, added_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.shards import SampleLimits
-    from pyaccount.plan.sampled import SampledMechanism
 
 #: How far beyond plain sampling means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))

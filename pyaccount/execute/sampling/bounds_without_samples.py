@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.execute.engine import Question
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.records.certificate import ProfilePoint
@@ -35,7 +35,6 @@ from pyaccount.risk.tradeoff import Bound
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session

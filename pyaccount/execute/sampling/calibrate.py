@@ -10,11 +10,11 @@ from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
-from pyaccount.execute.sampling.evidence import evidence_of
+from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.record import Result
-from pyaccount.execute.sampling.session import FINENESS
+from pyaccount.execute.sampling.session import FINENESS, Session
 from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.common import number
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import SampledResult
-    from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.sampled import SampledMechanism
 
 #: How precisely the least σ that holds without samples is found if there are composed phases.

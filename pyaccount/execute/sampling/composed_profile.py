@@ -16,17 +16,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.execute.engine import Engine, Question, finite
-from pyaccount.plan.rounds import reversed_rounds
+from pyaccount.plan.rounds import DirectedBounds, reversed_rounds
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.profiles import Rounds
 
 #: Nodes on each side of 0.

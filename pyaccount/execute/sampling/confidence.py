@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, stated_separately
-from pyaccount.execute.sampling.evidence import evidence_of
+from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
     Grid,
     GridSearch,
@@ -23,7 +23,6 @@ from pyaccount.plan.common import number
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.evidence import SampledResult
     from pyaccount.execute.sampling.session import Session
 
 #: The grid for δ: relative distances above the pilot's estimate.

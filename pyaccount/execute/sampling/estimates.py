@@ -33,13 +33,12 @@ import numpy as np
 from pyaccount import _core
 from pyaccount.execute.sampling.jobs import SHARD, Component, MixtureSampled, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Purpose, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.shards import Purpose
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The shards of a grid of tilts, of a scouting run, and of an estimate.

@@ -16,7 +16,7 @@ from pyaccount.execute.sampling.bounds_without_samples import Known, Proven, pro
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.profile import Curve, Histogram, larger
 from pyaccount.execute.sampling.record import Result, evidence_record
-from pyaccount.execute.sampling.session import FINENESS, open_session
+from pyaccount.execute.sampling.session import FINENESS, Session, open_session
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.common import sampled_profile
 from pyaccount.plan.compiling import compile_document
@@ -26,7 +26,6 @@ from pyaccount.risk.budgets import budget_of
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.document import Document
-    from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
 
 

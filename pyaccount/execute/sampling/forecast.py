@@ -16,11 +16,11 @@ from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import composed_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.error_probability import Acceptance, of_claim
-from pyaccount.execute.sampling.estimates import stated_estimates
-from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
-from pyaccount.execute.sampling.jobs import SHARD, Replicas
+from pyaccount.execute.sampling.estimates import Estimate, stated_estimates
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once
+from pyaccount.execute.sampling.jobs import SHARD, Proposal, Replicas
 from pyaccount.execute.sampling.proposals import plain_proposal
-from pyaccount.execute.sampling.session import open_session
+from pyaccount.execute.sampling.session import Session, open_session
 from pyaccount.execute.sampling.skip_far_direction import once_on
 from pyaccount.plan.common import number
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
     from pyaccount.directions import Direction
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.fixed_sequence import Once
-    from pyaccount.execute.sampling.jobs import Proposal
-    from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 

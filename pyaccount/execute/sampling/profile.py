@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.bounds_without_samples import point_of
+from pyaccount.execute.sampling.bounds_without_samples import Proven, point_of
 from pyaccount.execute.sampling.jobs import SHARD, Proposal, edges_around
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
@@ -27,7 +27,6 @@ from pyaccount.execute.sampling.tests_of_claims import divergence
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.bounds_without_samples import Proven
     from pyaccount.plan.sampled import SampledMechanism
     from pyaccount.records.certificate import ProfilePoint
 

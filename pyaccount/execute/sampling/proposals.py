@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.execute.sampling.jobs import Component, Proposal
+from pyaccount.execute.sampling.jobs import Component, Proposal, Replicas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.jobs import Replicas
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The mean scales (beyond plain sampling) and the factors of the odds of taking part that are tried first. Small

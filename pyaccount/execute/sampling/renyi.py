@@ -20,12 +20,13 @@ from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.sampling.calibrate import composed_noise
 from pyaccount.execute.sampling.error_probability import folded
-from pyaccount.execute.sampling.evidence import evidence_of
+from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.moments import (
     ASKED_WORK,
     CHEAP_WORK,
     MOST_ORDER,
+    MomentProof,
     Moments,
     chernoff,
     has_moments,
@@ -37,8 +38,6 @@ from pyaccount.plan.common import number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.execute.sampling.evidence import SampledResult
-    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
 

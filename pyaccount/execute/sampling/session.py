@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.directions import DIRECTIONS, sampled_directions
+from pyaccount.directions import DIRECTIONS, Direction, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
@@ -18,7 +18,6 @@ from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.error_probability import Acceptance

@@ -9,7 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import TIME_IS_UP, LimitError, abbreviated
-from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, Job, Local, MixtureSampledJob, for_core
+from pyaccount.execute.sampling.jobs import (
+    FIRST_WAVES,
+    SHARD,
+    BetTable,
+    Component,
+    Job,
+    Local,
+    MixtureSampled,
+    MixtureSampledJob,
+    Proposal,
+    Replicas,
+    Sums,
+    Wave,
+    for_core,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -17,7 +31,6 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.jobs import BetTable, Component, MixtureSampled, Proposal, Replicas, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.

@@ -12,11 +12,10 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.estimates import SCOUT, Effort
-from pyaccount.execute.sampling.fixed_sequence import Once, fixed_sequence_test
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, SequenceResult, fixed_sequence_test
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, SequenceResult
     from pyaccount.execute.sampling.session import Session
 
 #: A direction may be tested once if its estimate is at most this share of the claim.

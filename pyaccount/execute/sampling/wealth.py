@@ -15,12 +15,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.execute.sampling.jobs import Sums
 
 #: The error of summing logarithms of wealth, at most: at the start, and for each sample (a unit of rounding each).
 LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16

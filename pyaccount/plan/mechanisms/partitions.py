@@ -62,7 +62,7 @@ from itertools import combinations_with_replacement
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.mechanisms import PartitionSelection
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import GROUP_LEMMA, number
@@ -82,7 +82,6 @@ from pyaccount.profiles import (
 from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.errors import Problem
     from pyaccount.plan.theorem import Reduction
 

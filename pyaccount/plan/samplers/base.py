@@ -17,13 +17,11 @@ from pyaccount.document.samplers import SamplerKind
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.protection import RunCase
-from pyaccount.plan.rounds import enclosed
+from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.theorem import Around, Theorem
 from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
     from pyaccount.document.words import Assumed
     from pyaccount.errors import Problem
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
 
     Vector = NDArray[np.float64]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.samplers import CyclicPoisson
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
@@ -42,7 +42,6 @@ from pyaccount.profiles import GaussianProfile, PoissonProfile, ProfileKind, Rou
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
     from pyaccount.errors import Problem
 
 

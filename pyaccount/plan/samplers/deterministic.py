@@ -15,7 +15,7 @@ from pyaccount.plan.common import (
     number,
     value_or_symbol,
 )
-from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.matrices import Strategy, matrix_plan, strategy
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers.base import SamplerPlan, Worst, each_round, moved
 from pyaccount.plan.theorem import EVERY_ROUND, Reduction
@@ -25,7 +25,6 @@ from pyaccount.rounding import down, up
 if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
-    from pyaccount.plan.matrices import Strategy
 
 
 def _how(built: Strategy, attained: bool) -> str:

@@ -8,21 +8,18 @@ account for the displacement. p_j is the probability that the group is drawn j t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.document.samplers import WithReplacement
 from pyaccount.document.words import Assumed
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, Sampler, SamplerPlan, Worst
 from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import CopiesProfile, DisplacedProfile, OpposedProfile, ProfileKind
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Path, Problem
 
 DISPLACEMENT = (
     "A drawn record displaces another, so the sum can move by 2 for each time it is drawn; figures in circulation that move it "

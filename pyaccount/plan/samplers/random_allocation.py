@@ -21,7 +21,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.directions import sampled_directions
+from pyaccount.directions import Direction, sampled_directions
 from pyaccount.document.samplers import RandomAllocation
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
@@ -50,7 +50,6 @@ from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.directions import Direction
     from pyaccount.document.sections import Privacy
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem

@@ -34,7 +34,7 @@ from pyaccount.plan.common import (
     number,
     value_or_symbol,
 )
-from pyaccount.plan.matrices import columns, matrix_plan, strategy
+from pyaccount.plan.matrices import Strategy, columns, matrix_plan, strategy
 from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.samplers.base import InPlace
 from pyaccount.plan.samplers.renewal import START
@@ -44,7 +44,6 @@ from pyaccount.profiles import PublicParticipationProfile, SummedOutputsProfile
 if TYPE_CHECKING:
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Problem
-    from pyaccount.plan.matrices import Strategy
     from pyaccount.plan.protection import Protection, RunCase
 
 #: The maximum number of values of a sum of participations if its shifts differ.

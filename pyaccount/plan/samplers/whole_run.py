@@ -23,7 +23,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.directions import sampled_directions
+from pyaccount.directions import Direction, sampled_directions
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     NORMALISATION,
@@ -43,7 +43,6 @@ from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.directions import Direction
     from pyaccount.errors import Problem
     from pyaccount.plan.rare_truncation import RareTruncation
     from pyaccount.plan.sampled import SampledMechanism
