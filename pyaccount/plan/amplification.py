@@ -54,7 +54,7 @@ class AmplificationPlan:
             noise_multiplier=base.multiplier,
             deltas=list(base.group_deltas),
             probability=body.sampling_probability() if law is None else None,
-            draw=None if law is None else law.draws,
+            draw=None if law is None else law.draws(),
         )
         effects = tuple(
             Effect(epsilon, delta, amplified, amplified_delta)
@@ -66,21 +66,22 @@ class AmplificationPlan:
 def compile_amplification(document: Amplification) -> AmplificationPlan:
     """Return the plan of a document of kind amplification. Raises `DocumentError` for what no theorem covers."""
     body = document.draw
+
+    def refused(slug: str, field: str, message: str, allowed: str) -> DocumentError:
+        return DocumentError([document.problem(slug, ("sampler", field), message, allowed=allowed)])
+
     if getattr(body.sampler, "rounds_per_subset", 1) != 1:
         message = "the mechanism is run once, on one batch from one subset"
-        raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
+        raise refused("contradiction", "rounds_per_subset", message, "1")
     if getattr(body.sampler, "truncate_to", None) is not None:
         message = (
             "which other records a truncated batch contains depends on whether the sensitive record is drawn, and this is not "
             "covered: leave truncate_to out"
         )
-        path = ("sampler", "truncate_to")
-        raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
+        raise refused("no-valid-bound", "truncate_to", message, "no truncation")
     if body.draws_per_iteration() != 1:
         message = "the mechanism is run once, on one batch that is drawn once: leave draws_per_iteration out"
-        path = ("sampler", "draws_per_iteration")
-        raise DocumentError([document.problem("contradiction", path, message, allowed="1")])
-    theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
+        raise refused("contradiction", "draws_per_iteration", message, "1")
     secret = Assumed(
         "The batch is secret: nothing but the mechanism's output is released.",
         "The batch is secret: nothing but the mechanism's output is released.",
@@ -99,45 +100,28 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
     law = sampler_plan(Protection.of_draw(document)).fixed_draws()
     if law is None:
         p = body.sampling_probability()
-        return AmplificationPlan(
-            document,
-            "Poisson sampling",
-            f"Bin(j; 1, {p!r})",
-            theorem,
-            "Balle, Barthe & Gaboardi 2018, Theorem 8",
-            (
-                Assumed(
-                    "Neighbouring data sets differ in one record that is added or removed; sensitivities and stated δ are for "
-                    "that.",
-                    "Neighbouring data sets differ in one record added or removed.",
-                ),
-                Assumed(
-                    f"Every record is in the batch independently with probability {p!r}.",
-                    "Every record is in the batch independently, with the stated probability.",
-                ),
-                noise,
-                secret,
-            ),
+        subject, symbols, source = "Poisson sampling", f"Bin(j; 1, {p!r})", "Balle, Barthe & Gaboardi 2018, Theorem 8"
+        neighbours = Assumed(
+            "Neighbouring data sets differ in one record that is added or removed; sensitivities and stated δ are for that.",
+            "Neighbouring data sets differ in one record added or removed.",
         )
-    _, dataset, batch, subset = law.draws
-    sizes = {"k": 1, "n": dataset, "m": batch, "b": subset}
-    return AmplificationPlan(
-        document,
-        law.called,
-        law.symbols.format(**sizes),
-        theorem,
-        "Balle, Barthe & Gaboardi 2018, Theorems 9 and 10; for two stages arXiv:2312.13389, Theorem 5",
-        (
-            Assumed(
-                "Neighbouring data sets differ in one record that is replaced by another or by an empty one; the dataset size is "
-                "public.",
-                "Neighbours differ in one record, replaced or empty; the size is public.",
-            ),
-            Assumed(*map(_once, law.drawn.filled(**sizes))),
-            noise,
-            secret,
-        ),
-    )
+        drawn = Assumed(
+            f"Every record is in the batch independently with probability {p!r}.",
+            "Every record is in the batch independently, with the stated probability.",
+        )
+    else:
+        _, dataset, batch, subset = law.draws()
+        sizes = {"k": 1, "n": dataset, "m": batch, "b": subset}
+        subject, symbols = law.called, law.symbols.format(**sizes)
+        source = "Balle, Barthe & Gaboardi 2018, Theorems 9 and 10; for two stages arXiv:2312.13389, Theorem 5"
+        neighbours = Assumed(
+            "Neighbouring data sets differ in one record that is replaced by another or by an empty one; the dataset size is "
+            "public.",
+            "Neighbours differ in one record, replaced or empty; the size is public.",
+        )
+        drawn = Assumed(*map(_once, law.drawn.filled(**sizes)))
+    theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
+    return AmplificationPlan(document, subject, symbols, theorem, source, (neighbours, drawn, noise, secret))
 
 
 def _once(text: str) -> str:

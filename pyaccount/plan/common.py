@@ -89,16 +89,37 @@ def moves(asked: Protection) -> int:
 GROUP_LEMMA = "by the group lemma, (ε, δ) for one implies (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k"
 
 
+def refused_groups(asked: Protection, message: str) -> list[Problem]:
+    """Refuse groups of records; empty for single records."""
+    return [] if asked.privacy.group_size == 1 else [asked.refusal(("privacy", "group_size"), message, allowed="1")]
+
+
+def refused_samples(asked: Protection, message: str) -> list[Problem]:
+    """Refuse samples of what is composed; empty if the document does not ask for them."""
+    asks = asked.accounting.method == "monte-carlo"
+    return [asked.refusal(("accounting", "method"), message, allowed="auto or pld")] if asks else []
+
+
+def refused_blanks(asked: Protection, known: tuple[str, ...], message: str) -> list[Problem]:
+    """Refuse blanks other than those that are known; empty for these, and without a blank."""
+    blank = asked.blank
+    return [] if blank is None or blank[-1] in known else [asked.refusal(blank, message, allowed=OTHER_BLANKS)]
+
+
+def sampled_blanks(asked: Protection, *further: str) -> list[Problem]:
+    """Refuse blanks for which an analysis by samples cannot solve: all but the noise, ε, δ and `further` ones."""
+    message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
+    return refused_blanks(asked, ("multiplier", "epsilon", "delta", *further), message)
+
+
 def group_refusals(case: RunCase) -> list[Problem]:
     """Refuse groups of records, for a sampler that draws each record independently."""
-    if case.asked.privacy.group_size == 1:
-        return []
-    message = (
+    return refused_groups(
+        case.asked,
         f"no bound is implemented for groups of records under {case.node.sampler.kind} sampling, which samples each record "
         f"independently, so that their participations interleave; {GROUP_LEMMA}; for users with several records use "
-        "user-b-min-sep, whose unit is the user"
+        "user-b-min-sep, whose unit is the user",
     )
-    return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
 def unknown_group(case: RunCase) -> list[Problem]:
@@ -106,7 +127,7 @@ def unknown_group(case: RunCase) -> list[Problem]:
     if case.asked.privacy.group_size != "solve":
         return []
     message = "a sampled analysis cannot solve for privacy.group_size: give the size of the group"
-    return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a number")]
+    return [case.asked.refusal(("privacy", "group_size"), message, allowed="a number")]
 
 
 def rounds_text(run: TrainingNode) -> str:
@@ -206,7 +227,5 @@ def inner_refusals(inner: tuple[Theorem, ...], where: str) -> list[Problem]:
         if one.sampled:
             message = f"{one.node.sampler_kind} sampling is analysed by drawing samples, which is {where}"
             path = one.node.at("sampler", "kind")
-            problems.append(
-                one.asked.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose")
-            )
+            problems.append(one.asked.refusal(path, message, allowed="a sampler whose rounds compose"))
     return problems

@@ -188,8 +188,7 @@ def _sampled_beside_parts(theorems: tuple[Theorem, ...]) -> list[Problem]:
     if not any(one.of_kinds for one in theorems):
         return []
     return [
-        one.asked.problem(
-            "no-valid-bound",
+        one.asked.refusal(
             one.node.at("sampler", "kind"),
             f"{one.node.sampler_kind} sampling is analysed by drawing samples, which is not implemented beside disjoint parts: "
             f"{ONE_EACH}",
@@ -267,7 +266,7 @@ def _dependent_rounds(case: RunCase) -> list[Problem]:
         "participations apart"
     )
     path, allowed = case.node.at("sampler", "kind"), "poisson, b-min-sep, balls-in-bins, cyclic-poisson or none"
-    return [case.asked.problem("no-valid-bound", path, message, allowed=allowed)]
+    return [case.asked.refusal(path, message, allowed=allowed)]
 
 
 def _search_refusals(case: RunCase) -> list[Problem]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.document.tree import MechanismRelease, Node, Parts, TrainingNode
 from pyaccount.errors import DocumentError, Problem
-from pyaccount.plan.common import number
+from pyaccount.plan.common import number, refused_groups
 from pyaccount.plan.protection import Case, Protection
 from pyaccount.plan.rounds import Alternative, DirectedBounds, in_turn
 
@@ -147,7 +147,8 @@ def bounds_by_kind(case: Case, of_part: Callable[[int, Protection, bool], Direct
         of_part: Returns the rounds of a part, given its index, what is asked about what changes in it, and whether a
             record leaves or joins it.
     """
-    _refuse_many(case.asked)
+    if problems := kinds_refusals(case.asked):
+        raise DocumentError(problems)
     found = []
     for kind in _record_kinds(case):
         changed = []
@@ -175,26 +176,20 @@ def kinds_refusals(asked: Protection) -> list[Problem]:
         "part, with everything else, and state the largest guarantee"
     )
     path = phases[-1].at("parallel")
-    return [asked.problem("no-valid-bound", path, message, allowed=f"at most {MOST_KINDS} combinations")]
-
-
-def _refuse_many(asked: Protection) -> None:
-    if problems := kinds_refusals(asked):
-        raise DocumentError(problems)
+    return [asked.refusal(path, message, allowed=f"at most {MOST_KINDS} combinations")]
 
 
 def crossing_refusals(case: Case) -> list[Problem]:
     """Refuse what is not covered if a record may be replaced by one of another part; empty for other adjacencies."""
-    privacy = case.asked.privacy
-    if privacy.adjacency != "replace-one":
+    if case.asked.privacy.adjacency != "replace-one":
         return []
-    if privacy.group_size != 1:
-        message = (
-            "no bound is implemented for groups of records that are replaced by records of other parts: use add-remove, where 2k "
-            "records cover k that are replaced"
-        )
-        return [case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
-    problems = []
+    problems = refused_groups(
+        case.asked,
+        "no bound is implemented for groups of records that are replaced by records of other parts: use add-remove, where 2k "
+        "records cover k that are replaced",
+    )
+    if problems:
+        return problems
     for one in case.node.every():
         if isinstance(one, MechanismRelease):
             message = (
@@ -212,5 +207,5 @@ def crossing_refusals(case: Case) -> list[Problem]:
             path, allowed = one.at("sampler", "kind"), "poisson or none; or another adjacency"
         else:
             continue
-        problems.append(case.asked.problem("no-valid-bound", path, message, allowed=allowed))
+        problems.append(case.asked.refusal(path, message, allowed=allowed))
     return problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol
+from pyaccount.plan.common import moves, neighbours_assumption, number, refused_samples, value_or_symbol
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, tight
 from pyaccount.plan.samplers import sampler_plan
@@ -64,8 +64,7 @@ class LaplaceTheorem(RunCase, Theorem):
         problems = []
         if self.node.sampler.kind != "none":
             problems.append(
-                self.asked.problem(
-                    "no-valid-bound",
+                self.asked.refusal(
                     self.node.at("sampler", "kind"),
                     "the numbers of a training run with Laplace noise are analysed without sampling; of Poisson samples write "
                     f"mechanism: {{kind: laplace, sensitivity: {moves(self.asked)}}}, since a record moves a sum by so many clip "
@@ -76,15 +75,8 @@ class LaplaceTheorem(RunCase, Theorem):
             )
         if self.node.matrix.kind != "identity":
             message = "the noise of Laplace releases is independent: leave the matrix out"
-            problems.append(
-                self.asked.problem("no-valid-bound", self.node.at("matrix", "kind"), message, allowed="identity")
-            )
-        if self.asked.accounting.method == "monte-carlo":
-            message = "Laplace releases are composed, not sampled"
-            problems.append(
-                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
-            )
-        return problems
+            problems.append(self.asked.refusal(self.node.at("matrix", "kind"), message, allowed="identity"))
+        return [*problems, *refused_samples(self.asked, "Laplace releases are composed, not sampled")]
 
     def worst_words(self) -> str:
         """Describe the order that is fixed beforehand."""

@@ -102,14 +102,14 @@ def own_probability_refusals(case: RunCase) -> list[Problem]:
     problems, path = [], case.node.at_probability()
     if reason := case.node.sampler.one_probability:
         message = f"{case.node.sampler.kind} sampling needs one probability for all records: {reason}"
-        return [case.asked.problem("no-valid-bound", path, message, allowed="one number; or kind: poisson")]
+        return [case.asked.refusal(path, message, allowed="one number; or kind: poisson")]
     if case.node.truncation() is not None:
         message = (
             "truncated batches are analysed with one probability for all records, because which records are kept depends on how "
             "many are drawn: leave truncate_to out, or write one probability"
         )
         path = case.node.at("sampler", "truncate_to")
-        problems.append(case.asked.problem("no-valid-bound", path, message, allowed="no truncation"))
+        problems.append(case.asked.refusal(path, message, allowed="no truncation"))
     return problems
 
 

@@ -67,6 +67,10 @@ class Protection:
         """Return a problem at a path of the document, with its place there."""
         return self._document.problem(slug, path, message, allowed=allowed)
 
+    def refusal(self, path: Path, message: str, *, allowed: str | None = None) -> Problem:
+        """Return the problem that no bound is implemented for what a path of the document says."""
+        return self.problem("no-valid-bound", path, message, allowed=allowed)
+
     def file(self, path: Path, name: str) -> InsideFile:
         """Return the file that the document names at a path. Raises `DocumentError` for a file elsewhere."""
         assert isinstance(self._document, Document)

@@ -32,7 +32,7 @@ remains; so it does for a single round, where it is exact, and for schedules wit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.sections import Privacy
+    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 #: The largest number of rounds, which take about two minutes of two cores; the largest one where it is solved for, so that
 #: many numbers are tried; and the largest number of segments of equal rounds.
@@ -117,14 +118,18 @@ class RecursionTheorem(RunCase, Around):
         runs = [(self.node, number(self.node.training.iterations))]
         if self.node.schedules():
             runs = [(at_round(self, start), count) for start, count in segments(self, MOST_SEGMENTS) or ()]
-        once = [self._segment(run, count) for run, count in runs]
-        alike = len(once) == 1
-        return (once[0]._replace(rounds=rounds(self.node)),) if alike else tuple(once * self.node.count)
+        once, group = [], number(self.asked.privacy.group_size)
+        for run, count in runs:
+            sampler, dataset, batch, subset = self.plan.on(run).draws()
+            once.append(Segment(sampler, group, dataset, int(batch), subset, number(run.noise.multiplier), count))
+        return (once[0]._replace(rounds=rounds(self.node)),) if len(once) == 1 else tuple(once * self.node.count)
 
-    def _segment(self, run: TrainingNode, count: int) -> Segment:
-        sampler, dataset, batch, subset = self.inner.of_alike_rounds().on(run).draws()
-        group, noise = number(self.asked.privacy.group_size), number(run.noise.multiplier)
-        return Segment(sampler, group, dataset, int(batch), subset, noise, count)
+    @property
+    def plan(self) -> FixedDrawsPlan[Any]:
+        """The plan of the sampler."""
+        plan = self.inner.fixed_draws()
+        assert plan is not None
+        return plan
 
     def used(self) -> bool:
         """Return whether these rounds are analysed; while a blank is open, whether they may be."""
@@ -159,47 +164,40 @@ class RecursionTheorem(RunCase, Around):
     @property
     def once(self) -> bool:
         """Whether one record is drawn at most once in a round. Otherwise only the attack is known, and no bound from above."""
-        return self.asked.privacy.group_size == 1 and self.inner.of_alike_rounds().drawn_once()
+        return self.asked.privacy.group_size == 1 and self.plan.drawn_once()
 
 
 def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[Theorem, ...]:
     """Return the theorems of the phases: around those of fixed-size batches the recursion, where it is used."""
-    blank = document.blank
-    asked = document.accounting.method == "auto" and budget_of(document) is None
+    blank, plans = document.blank, [one.fixed_draws() for one in theorems]
+    lengths = [None if plan is None else plan.fixed_rounds() for plan in plans]
+    open_, alone = "solve" in lengths, None not in lengths
     if (
-        not asked
+        document.accounting.method != "auto"
+        or budget_of(document) is not None
         or (blank is not None and blank[-1] not in BLANKS)
         or any(one.sampled or one.of_kinds for one in theorems)
+        or (open_ and len(lengths) > 1)
+        or not 1 < sum(MOST_SOLVED if length == "solve" else length or 0 for length in lengths) <= MOST_ROUNDS
     ):
         return theorems
-    lengths = [one.fixed_rounds() for one in theorems]
-    known = [MOST_SOLVED if length == "solve" else length for length in lengths if length is not None]
-    number_of_segments = 0
-    for one, length in zip(theorems, lengths, strict=True):
-        if length is not None:
-            found = _number_of_segments(of_run(one), length)
-            if found is None:
-                return theorems
-            number_of_segments += found
-    if not 0 < number_of_segments <= MOST_SEGMENTS or not 1 < sum(known) <= MOST_ROUNDS:
+    pairs = list(zip(theorems, lengths, strict=True))
+    if sum(_number_of_segments(of_run(one), length) for one, length in pairs if length is not None) > MOST_SEGMENTS:
         return theorems
-    alone = len(known) == len(lengths)
-    most = MOST_SOLVED if "solve" in lengths else MOST_ROUNDS
-    if "solve" in lengths and len(lengths) > 1:
-        return theorems
+    most = MOST_SOLVED if open_ else MOST_ROUNDS
     wrapped = [
         one if length is None else RecursionTheorem(one.asked, of_run(one).node, one, alone, most)
-        for one, length in zip(theorems, lengths, strict=True)
+        for one, length in pairs
     ]
     return tuple(one.inner if isinstance(one, RecursionTheorem) and not (alone or one.once) else one for one in wrapped)
 
 
-def _number_of_segments(run: RunCase, length: int | Literal["solve"]) -> int | None:
-    """Return how many segments of equal rounds a phase has; None if it is not known, or more than are analysed."""
+def _number_of_segments(run: RunCase, length: int | Literal["solve"]) -> int:
+    """Return how many segments of equal rounds a phase has; more than are analysed if it is not known."""
     if not run.node.schedules():
         return 1
     found = None if length == "solve" else segments(run, MOST_SEGMENTS)
-    return None if found is None else len(found) * run.node.count
+    return MOST_SEGMENTS + 1 if found is None else len(found) * run.node.count
 
 
 def _refused(segment: Segment) -> bool:

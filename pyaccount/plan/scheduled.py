@@ -16,7 +16,7 @@ The schedule is fixed before the run. Noise that follows from what was released 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.document.words import Assumed
 from pyaccount.plan.protection import RunCase
@@ -24,7 +24,7 @@ from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multiplier_range, scale_of, values_of
 from pyaccount.plan.scheduled_rounds import runs_of_kinds
-from pyaccount.plan.theorem import Around, Reduction, Theorem
+from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import rounded_nearest, shortest
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path, Problem
+    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 AS_SCHEDULED = Assumed(
     "Each round has the {what} that the schedule states for it.",
@@ -72,13 +73,9 @@ class ScheduledRounds(RunCase, Around):
                 multiplier_range(self, path)
         return combine([self.inner.on(kind).bounds() for kind in runs_of_kinds(self)], merge_gaussians=False)
 
-    def fixed_rounds(self) -> int | Literal["solve"] | None:
-        """Return those of the sampler, whatever the schedule is."""
-        return self.inner.fixed_rounds()
-
-    def of_alike_rounds(self) -> Theorem:
-        """Return that of the sampler."""
-        return self.inner
+    def fixed_draws(self) -> FixedDrawsPlan[Any] | None:
+        """Return the plan of the sampler, which is about rounds that are all alike."""
+        return self.inner.fixed_draws()
 
     def public(self) -> DirectedBounds:
         """Return the rounds of each kind with public participations."""
@@ -102,16 +99,16 @@ def schedule_refusals(case: RunCase) -> list[Problem]:
             "schedules are implemented for phases of the document, not for phases inside of another one: write one value for all "
             "rounds, or a phase for each value, with all of its rounds"
         )
-        return [case.asked.problem("no-valid-bound", path, message, allowed="one value") for path in schedules]
+        return [case.asked.refusal(path, message, allowed="one value") for path in schedules]
     if case.node.matrix.kind != "identity":
         message = (
             "a matrix correlates the noise of all rounds, and no bound is implemented for rounds that then differ in their noise "
             "or rate: leave the matrix out, or write one value for all rounds"
         )
-        return [case.asked.problem("no-valid-bound", path, message, allowed="one value") for path in schedules]
+        return [case.asked.refusal(path, message, allowed="one value") for path in schedules]
     if case.asked.accounting.method == "monte-carlo":
         message = "rounds with a schedule are composed, not sampled"
-        return [case.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
+        return [case.asked.refusal(("accounting", "method"), message, allowed="auto or pld")]
     problems = []
     for path in schedules:
         allowed = plan.scheduled_noise if path[-1] == "multiplier" else path[-1] in plan.scheduled_rates
@@ -121,12 +118,12 @@ def schedule_refusals(case: RunCase) -> list[Problem]:
                 "round: write one value for all rounds, or use a sampler whose rounds are independent (poisson, fixed-size, "
                 "with-replacement or none)"
             )
-            problems.append(case.asked.problem("no-valid-bound", path, message, allowed="one value"))
+            problems.append(case.asked.refusal(path, message, allowed="one value"))
     if case.node.rates_scheduled and case.node.truncation() is not None:
         message = (
             "truncated batches are analysed with one rate for all rounds: leave truncate_to out, or write one rate"
         )
-        problems.append(case.asked.problem("no-valid-bound", case.node.at("sampler", "truncate_to"), message))
+        problems.append(case.asked.refusal(case.node.at("sampler", "truncate_to"), message))
     problems += plan.schedule_refusals()
     if (
         case.node.workload is not None
@@ -134,7 +131,7 @@ def schedule_refusals(case: RunCase) -> list[Problem]:
         and any(path[-1] == "multiplier" for path in schedules)
     ):
         message = "the error under a workload is computed for one noise multiplier in all rounds: leave workload out"
-        problems.append(case.asked.problem("no-valid-bound", case.node.at("workload"), message))
+        problems.append(case.asked.refusal(case.node.at("workload"), message))
     return problems
 
 

@@ -117,7 +117,7 @@ class SeveralReleases(RunCase, Around):
         allowed = "none, balls-in-bins or cyclic-poisson as the sampler; no matrix, or one release"
         return [
             *problems,
-            self.asked.problem("no-valid-bound", self.node.at("noise", "also"), message, allowed=allowed),
+            self.asked.refusal(self.node.at("noise", "also"), message, allowed=allowed),
         ]
 
 

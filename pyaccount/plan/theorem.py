@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pyaccount.errors import Path, Problem, path_text
 from pyaccount.plan.protection import Case, Protection
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyaccount.document.words import Assumed
     from pyaccount.plan.rounds import Alternative, DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
 #: The worst participations of a record, in words that several theorems share.
@@ -73,24 +74,9 @@ class Theorem(Case, ABC):
     def words(self) -> Reduction:
         """Return the theorem in words."""
 
-    def fixed_rounds(self) -> int | Literal["solve"] | None:
-        """Return the number of rounds with a fixed number of draws, if records are replaced or set to zero.
-
-        `plan.recursion` analyses such rounds together; None for everything else.
-        """
+    def fixed_draws(self) -> FixedDrawsPlan[Any] | None:
+        """Return the plan of the sampler, if this is about rounds with a fixed number of draws: `plan.recursion` asks it."""
         return None
-
-    def of_alike_rounds(self) -> Theorem:
-        """Return the theorem of runs whose rounds are all alike, of which this one is made."""
-        return self
-
-    def draws(self) -> tuple[str, int, int, int]:
-        """Return how a fixed number of records is drawn, for the core: (sampler, data set, batch, subset)."""
-        raise AssertionError("`fixed_rounds` says whether the number of draws is fixed")
-
-    def drawn_once(self) -> bool:
-        """Return whether a record is known to be drawn at most once in a round."""
-        return False
 
     def bounds(self) -> DirectedBounds:
         """Return the rounds to compose."""
@@ -130,14 +116,26 @@ class Theorem(Case, ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class Around(Theorem):
-    """A theorem that follows from another one about the same node, or about nodes that are made from it."""
+class Derived(Theorem):
+    """A theorem beside another one about the same node, whose public participations are the same."""
 
     inner: Theorem
 
     def on(self, node: Node, asked: Protection | None = None) -> Self:
         """Return both theorems for another node."""
         return replace(self, asked=asked or self.asked, node=node, inner=self.inner.on(node, asked))
+
+    def public(self) -> DirectedBounds:
+        """Return the public rounds of the inner theorem."""
+        return self.inner.public()
+
+    def worst_words(self) -> str:
+        """Return those of the inner theorem."""
+        return self.inner.worst_words()
+
+
+class Around(Derived):
+    """A theorem that follows from another one about the same node, or about nodes that are made from it."""
 
     @property
     def sampled(self) -> bool:  # type: ignore[override]
@@ -178,14 +176,6 @@ class Around(Theorem):
     def alternatives(self) -> tuple[Alternative, ...]:
         """Return the kinds of records of the inner theorem."""
         return self.inner.alternatives()
-
-    def public(self) -> DirectedBounds:
-        """Return the public rounds of the inner theorem."""
-        return self.inner.public()
-
-    def worst_words(self) -> str:
-        """Return those of the inner theorem."""
-        return self.inner.worst_words()
 
 
 @dataclass(frozen=True, repr=False)

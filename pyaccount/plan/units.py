@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import SECRET
+from pyaccount.plan.common import SECRET, refused_groups
 from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
 from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
 
@@ -104,13 +104,11 @@ def sampling_refusals(case: Case, *, removal: bool = False) -> list[Problem]:
     With `removal` it is known what is revealed if a record is removed, so records with smaller probabilities reveal less
     (`plan.own_probabilities`). Without it, a record that is replaced by one with another probability shows how often it is drawn.
     """
-    problems = []
-    if case.asked.privacy.group_size != 1:
-        message = (
-            "no bound is implemented for groups of records and runs on a sample, because every record of a group is drawn "
-            "independently of the others: leave sampler out, which gives the bound without sampling"
-        )
-        problems.append(case.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+    problems = refused_groups(
+        case.asked,
+        "no bound is implemented for groups of records and runs on a sample, because every record of a group is drawn "
+        "independently of the others: leave sampler out, which gives the bound without sampling",
+    )
     if (
         case.asked.privacy.adjacency == "replace-one"
         and case.node.draw is not None
@@ -122,5 +120,5 @@ def sampling_refusals(case: Case, *, removal: bool = False) -> list[Problem]:
             "show which records were drawn: write one probability for all records, or use add-remove or zero-out"
         )
         path = case.node.at("sampler", "sampling_probability")
-        problems.append(case.asked.problem("no-valid-bound", path, message, allowed="one number; or another adjacency"))
+        problems.append(case.asked.refusal(path, message, allowed="one number; or another adjacency"))
     return problems

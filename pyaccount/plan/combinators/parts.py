@@ -132,9 +132,7 @@ class PartsTheorem(CombinedTheorem):
     def refusals(self) -> list[Problem]:
         """Refuse what the parts refuse, phases that are analysed by drawing samples, and users."""
         users = [
-            self.asked.problem("no-valid-bound", phase.at("sampler", "kind"), USERS)
-            for phase in self.node.runs()
-            if phase.protects_users
+            self.asked.refusal(phase.at("sampler", "kind"), USERS) for phase in self.node.runs() if phase.protects_users
         ]
         if users:
             return users

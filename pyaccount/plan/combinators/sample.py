@@ -110,7 +110,7 @@ def _sizes_of_samples(case: Case) -> list[Problem]:
                 "drawn leave their places in a batch to others"
             )
             path = one.at("sampler", "truncate_to" if truncated else "kind")
-            problems.append(case.asked.problem("no-valid-bound", path, message, allowed="poisson, or no sampler"))
+            problems.append(case.asked.refusal(path, message, allowed="poisson, or no sampler"))
     return problems
 
 

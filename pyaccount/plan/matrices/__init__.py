@@ -90,7 +90,7 @@ def _located(case: RunCase) -> Iterator[None]:
     except DocumentError:
         raise
     except ValueError as error:
-        raise DocumentError([case.asked.problem("no-valid-bound", case.node.at("matrix"), str(error))]) from error
+        raise DocumentError([case.asked.refusal(case.node.at("matrix"), str(error))]) from error
 
 
 def columns(case: RunCase, min_separation: int) -> Recipe[_core.Columns]:

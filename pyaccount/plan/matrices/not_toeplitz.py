@@ -90,7 +90,7 @@ class DensePlan(MatrixPlan[Dense]):
             f"analysed without sampling only, not with {self.node.sampler.kind} sampling: write `kind: none` with the "
             "participations that the order allows, or take a square matrix"
         )
-        return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
+        return [self.asked.refusal(self.node.at("sampler", "kind"), message, allowed="none")]
 
     def disjoint_modes(self, bins: int) -> bool:
         """Whether all entries between different bins are 0."""
@@ -169,7 +169,7 @@ class TreePlan(MatrixPlan[Tree]):
             "a record may or may not have been drawn, and no bound is implemented for that. Write `kind: none` with the "
             "participations that the order allows, or take banded-square-root or blt, which are analysed with sampling"
         )
-        return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
+        return [self.asked.refusal(self.node.at("sampler", "kind"), message, allowed="none")]
 
     def build(self) -> Strategy:
         """Build the matrix; with `normalize` a leaf that is in L nodes has entries 1/√L."""

@@ -56,7 +56,7 @@ from pyaccount.document.mechanisms.additive import OnLattice
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import number
+from pyaccount.plan.common import number, refused_groups
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.profiles import (
     DiscreteGaussianProfile,
@@ -230,9 +230,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                 f"a group of {group} records changes a number by {number(group) * steps:_} steps; at most {int(SHIFT.maximum):_} "
                 "are implemented"
             )
-            problems.append(
-                self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")
-            )
+            problems.append(self.asked.refusal(("privacy", "group_size"), message, allowed="a smaller group"))
         size, (least, most) = in_steps
         if not least <= size <= most:
             message = (
@@ -243,7 +241,7 @@ class OnLatticePlan(MechanismPlan[Mechanism]):
                     else "Give more noise"
                 )
             )
-            problems.append(self.asked.problem("no-valid-bound", self.node.at("mechanism", field), message))
+            problems.append(self.asked.refusal(self.node.at("mechanism", field), message))
         return problems
 
     def lattice_words(
@@ -380,36 +378,34 @@ class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]
     def own_refusals(self, mechanism: DistributedDiscreteGaussian) -> list[Problem]:
         """Refuse scales, groups and numbers of parties out of the range of the core."""
         size, parties = mechanism.in_steps(mechanism.sigma), mechanism.parties
-        problems = self.lattice_refusals(mechanism.shift(), "sigma", (size, PARTIES_STEPS))
-        spread = size * math.sqrt(parties)
-        if not problems and size < WIDE_STEPS and spread > MOST_SPREAD:
+        problems, spread = (
+            self.lattice_refusals(mechanism.shift(), "sigma", (size, PARTIES_STEPS)),
+            size * math.sqrt(parties),
+        )
+        if problems:
+            return problems
+        path, allowed = self.node.at("mechanism", "parties"), "fewer parties"
+        if size < WIDE_STEPS and spread > MOST_SPREAD:
             most = int((MOST_SPREAD / size) ** 2)
             message = (
                 f"for σ below {WIDE_STEPS} steps, no bound is implemented for more than {most:_} parties with σ = {size:.6g}: "
                 f"write {most:_}, which is a bound for more of them too, since their noise comes in addition"
             )
-            problems.append(
-                self.asked.problem(
-                    "no-valid-bound", self.node.at("mechanism", "parties"), message, allowed=f"at most {most:_}"
-                )
-            )
-        elif not problems and spread > PARTIES_STEPS[1]:
+            allowed = f"at most {most:_}"
+        elif spread > PARTIES_STEPS[1]:
             message = (
                 f"the noise of {parties:_} parties has σ = {spread:.6g} steps together; at most {PARTIES_STEPS[1]:g} are "
                 "implemented. Fewer parties are a bound for more of them too"
             )
-            problems.append(
-                self.asked.problem(
-                    "no-valid-bound", self.node.at("mechanism", "parties"), message, allowed="fewer parties"
-                )
-            )
-        elif not problems and not self._resolved(mechanism):
+        elif not self._resolved(mechanism):
             message = (
                 "a record changes a number by so many steps that noise this narrow makes up for them with a probability below "
                 "1e-60, which is not computed: there is no privacy to speak of. Give more noise"
             )
-            problems.append(self.asked.problem("no-valid-bound", self.node.at("mechanism", "sigma"), message))
-        return problems
+            return [self.asked.refusal(self.node.at("mechanism", "sigma"), message)]
+        else:
+            return []
+        return [self.asked.refusal(path, message, allowed=allowed)]
 
     def _resolved(self, mechanism: DistributedDiscreteGaussian) -> bool:
         """Return whether both ends of a profile are near each other where losses are large, for one of two of them."""
@@ -469,21 +465,15 @@ class MixtureOfGaussiansPlan(MechanismPlan[MixtureOfGaussians]):
 
     def own_refusals(self, mechanism: MixtureOfGaussians) -> list[Problem]:
         """Refuse groups and replaced records."""
-        problems = []
-        if self.asked.privacy.group_size != 1:
-            message = (
-                "no bound is implemented for groups of records with random contributions, because the probabilities are those of "
-                "one record: describe the sampler that draws them, which says how records are drawn together"
-            )
-            problems.append(self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+        problems = refused_groups(
+            self.asked,
+            "no bound is implemented for groups of records with random contributions, because the probabilities are those of "
+            "one record: describe the sampler that draws them, which says how records are drawn together",
+        )
         if self.asked.privacy.adjacency == "replace-one":
             message = (
                 "no bound is implemented for a record with random contributions that is replaced by another one: use add-remove "
                 "or zero-out, or describe the sampler that draws them"
             )
-            problems.append(
-                self.asked.problem(
-                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="add-remove or zero-out"
-                )
-            )
+            problems.append(self.asked.refusal(("privacy", "adjacency"), message, allowed="add-remove or zero-out"))
         return problems

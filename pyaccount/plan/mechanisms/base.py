@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import neighbours_assumption, number
+from pyaccount.plan.common import neighbours_assumption, number, refused_samples
 from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, repeated
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
@@ -212,11 +212,8 @@ class MechanismPlan(Theorem, Generic[Mechanism]):
     def refusals(self) -> list[Problem]:
         """Refuse engines that draw samples, and sampling of what is not covered."""
         mechanism, problems = self._of(), []
-        if self.asked.accounting.method == "monte-carlo" and len(self.asked.phases) == 1:
-            message = "a mechanism is composed, not sampled: leave method out"
-            problems.append(
-                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
-            )
+        if len(self.asked.phases) == 1:
+            problems += refused_samples(self.asked, "a mechanism is composed, not sampled: leave method out")
         if self.node.draw is not None:
             problems += sampling_refusals(self, removal=mechanism.for_any_data())
         return [*problems, *self.own_refusals(mechanism)]

@@ -65,7 +65,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.mechanisms import PartitionSelection
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import GROUP_LEMMA, number
+from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Bounds, DirectedBounds, worst_of
 from pyaccount.profiles import (
@@ -431,13 +431,11 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
 
     def own_refusals(self, mechanism: PartitionSelection) -> list[Problem]:
         """Refuse groups of records."""
-        if self.asked.privacy.group_size == 1:
-            return []
-        message = (
+        return refused_groups(
+            self.asked,
             "no bound is implemented for groups of records in partition selection: records of a group may share a partition, "
-            f"whose count then changes by more than 1; {GROUP_LEMMA}"
+            f"whose count then changes by more than 1; {GROUP_LEMMA}",
         )
-        return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
     def _by_itself(self) -> bool:
         """Return whether one run, on all records, is the whole document."""

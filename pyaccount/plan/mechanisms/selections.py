@@ -141,7 +141,7 @@ class SelectionPlan(MechanismPlan[Mechanism]):
             "utilities are not monotone if a record is replaced: the one that leaves may decrease a utility and the new one "
             "increase another: leave monotone out"
         )
-        return [self.asked.problem("no-valid-bound", self.node.at("mechanism", "monotone"), message, allowed="false")]
+        return [self.asked.refusal(self.node.at("mechanism", "monotone"), message, allowed="false")]
 
 
 class ExponentialPlan(SelectionPlan[Exponential]):
@@ -335,17 +335,11 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
                 "if every record answers, the number of answers reveals whether a record is present, so no ε holds under "
                 "add-remove: use replace-one, or zero-out if an empty record answers too"
             )
-            problems.append(
-                self.asked.problem(
-                    "no-valid-bound", ("privacy", "adjacency"), message, allowed="replace-one or zero-out"
-                )
-            )
+            problems.append(self.asked.refusal(("privacy", "adjacency"), message, allowed="replace-one or zero-out"))
         if self.node.draw is not None and not self.node.draw.clients:
             message = (
                 "if every record answers, the answers reveal which records were drawn, so sampling does not hide a record: "
                 "leave sampler out, or write answers: once if one value is computed from the sample"
             )
-            problems.append(
-                self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="no sampler")
-            )
+            problems.append(self.asked.refusal(self.node.at("sampler", "kind"), message, allowed="no sampler"))
         return problems

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.mechanisms import Stated
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.words import TWO_STEPS, Assumed
-from pyaccount.plan.common import GROUP_LEMMA, number
+from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.profiles import GaussianProfile, GuaranteesProfile, ProfileKind, RenyiProfile, ZcdpProfile
@@ -205,13 +205,13 @@ class StatedPlan(MechanismPlan[Stated]):
         """Refuse groups, and other adjacencies, for which the stated guarantee has no rule."""
         if (problem := _adjacency_refusal(self, mechanism)) is not None:
             return [problem]
-        if self.asked.privacy.group_size == 1 or not _of_single_steps(mechanism):
+        if not _of_single_steps(mechanism):
             return []
-        message = (
+        return refused_groups(
+            self.asked,
             "Rényi divergences of single orders, ξ, and a δ beside ρ say nothing about groups of records; state rho, mu or "
-            f"epsilon instead: {GROUP_LEMMA}"
+            f"epsilon instead: {GROUP_LEMMA}",
         )
-        return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
 def _of_single_steps(mechanism: Stated) -> bool:
@@ -231,26 +231,24 @@ def _adjacency_refusal(case: Case, mechanism: Stated) -> Problem | None:
     wanted = case.asked.privacy.adjacency
     if mechanism.steps(wanted) == 1:
         return None
-    path, slug = case.node.at("mechanism", "adjacency"), "no-valid-bound"
     if wanted != "replace-one":
         message = (
             f"no bound is implemented for {wanted} from a guarantee under {mechanism.adjacency}: neither implies the other; "
             f"state a guarantee under {wanted}, or protect records under replace-one, which is two steps of the stated guarantee"
         )
-        return case.asked.problem(slug, path, message, allowed=wanted)
-    if _of_single_steps(mechanism):
+    elif _of_single_steps(mechanism):
         message = (
             f"no bound is implemented for replaced records from Rényi divergences of single orders, ξ, or a δ beside ρ, under "
             f"{mechanism.adjacency}: two steps have no rule for them; state rho, mu, epsilon or guarantees instead"
         )
-        return case.asked.problem(slug, path, message, allowed=wanted)
-    if case.node.draw is not None or len(case.node.path) > 2:
+    elif case.node.draw is not None or len(case.node.path) > 2:
         message = (
             f"no bound is implemented for replaced records from a guarantee under {mechanism.adjacency} on a sample, or inside "
             "of other phases; state a guarantee under replace-one"
         )
-        return case.asked.problem(slug, path, message, allowed=wanted)
-    return None
+    else:
+        return None
+    return case.asked.refusal(case.node.at("mechanism", "adjacency"), message, allowed=wanted)
 
 
 def _points(mechanism: Stated) -> list[tuple[float, float]]:

@@ -63,7 +63,7 @@ class BMinSepPlan(Renewal[BMinSep]):
                 f"the rounds that {group} records wait, of up to {b}, have too many combinations; smaller groups are covered, "
                 f"and {GROUP_LEMMA}"
             )
-            return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")]
+            return [self.asked.refusal(("privacy", "group_size"), message, allowed="a smaller group")]
         return unknown_group(self)
 
     def law(self) -> str:
@@ -101,7 +101,7 @@ class BMinSepPlan(Renewal[BMinSep]):
             "is analysed with any matrix"
         )
         allowed = "a banded matrix, or the sampler balls-in-bins"
-        return [self.asked.problem("no-valid-bound", self.node.at("matrix", "kind"), message, allowed=allowed)]
+        return [self.asked.refusal(self.node.at("matrix", "kind"), message, allowed=allowed)]
 
     def composed_neighbour(self) -> dict[str, Any] | None:
         """Return cyclic Poisson sampling of the same separation, if columns do not overlap."""
@@ -201,4 +201,4 @@ class UserBMinSepPlan(Renewal[UserBMinSep]):
             "may survive or not; b-min-sep samples single records"
         )
         path = self.node.at("sampler", "truncate_to")
-        return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
+        return [self.asked.refusal(path, message, allowed="no truncation")]

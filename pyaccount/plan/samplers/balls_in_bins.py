@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount import _core
 from pyaccount.document.samplers import BallsInBins
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
+from pyaccount.plan.common import number, refused_blanks, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.sampled import SampledMechanism
@@ -229,9 +229,6 @@ class AllocatedBins(InPlace[BallsInBins]):
 
     def refusals(self) -> list[Problem]:
         """Refuse groups of records, and blanks on which the rounds depend."""
-        problems = self.inner.unit_refusals()
-        blank = self.asked.blank
-        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
-            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-        return problems
+        message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
+        known = ("multiplier", "epsilon", "delta", "group_size")
+        return [*self.inner.unit_refusals(), *refused_blanks(self.asked, known, message)]

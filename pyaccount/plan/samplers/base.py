@@ -18,7 +18,7 @@ from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, enclosed
-from pyaccount.plan.theorem import Around, Theorem
+from pyaccount.plan.theorem import Derived, Theorem
 from pyaccount.profiles import GaussianProfile
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.document.tree import TrainingNode
-    from pyaccount.document.words import Assumed
     from pyaccount.errors import Problem
-    from pyaccount.plan.sampled import SampledMechanism
 
     Vector = NDArray[np.float64]
 
@@ -72,23 +70,17 @@ class Worst:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnBatch:
-    """A batch of a fixed number of draws: `draws` is (sampler, data set, batch, subset); the other fields are words."""
-
-    draws: tuple[str, int, int, int]
-    called: str
-    symbols: str
-    drawn: Assumed
-
-
-class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
-    """The theorem of a training run with Gaussian noise, for a sampler; and what else follows from how it draws."""
+class OfSampler(RunCase, Theorem, Generic[Sampler]):
+    """A theorem of a training run with this sampler."""
 
     @property
     def sampler(self) -> Sampler:
         """The sampler of the run."""
         return cast("Sampler", self.node.sampler)
+
+
+class SamplerPlan(OfSampler[Sampler]):
+    """The theorem of a training run with Gaussian noise, for a sampler; and what else follows from how it draws."""
 
     #: Whether its rounds are analysed one by one; under a matrix they would depend on one another.
     round_by_round: ClassVar[bool] = False
@@ -101,10 +93,6 @@ class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
     states_probability: ClassVar[bool] = True
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
-
-    def fixed_draws(self) -> DrawnBatch | None:
-        """Return the law of a batch if it has a fixed number of draws, else None."""
-        return None
 
     def theorem(self) -> Theorem:
         """Return the theorem that is used: this one, or another one in its place."""
@@ -213,28 +201,8 @@ class SamplerPlan(RunCase, Theorem, Generic[Sampler]):
         return self.node.expected_batch_size()
 
 
-class InPlace(RunCase, Around, Generic[Sampler]):
+class InPlace(OfSampler[Sampler], Derived):
     """Another theorem in place of that of a sampler's class, which is `inner`; public participations are those of the class."""
-
-    sampled: ClassVar[bool] = False
-    alike: ClassVar[bool] = False
-
-    @property
-    def sampler(self) -> Sampler:
-        """The sampler of the run."""
-        return cast("Sampler", self.node.sampler)
-
-    def bounds(self) -> DirectedBounds:
-        """Return the rounds to compose."""
-        return Theorem.bounds(self)
-
-    def mechanism(self) -> SampledMechanism:
-        """Return the mechanism of one run that is analysed by sampling."""
-        return Theorem.mechanism(self)
-
-    def refusals(self) -> list[Problem]:
-        """Return nothing: what the class refuses is about its own theorem."""
-        return []
 
 
 def multipliers(run: TrainingNode) -> tuple[float, float]:

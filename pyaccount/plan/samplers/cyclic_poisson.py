@@ -120,8 +120,7 @@ class FixedParts(InPlace[CyclicPoisson]):
         problems = group_refusals(self)
         if not self.node.matrix.banded:
             problems.append(
-                self.asked.problem(
-                    "no-valid-bound",
+                self.asked.refusal(
                     self.node.at("matrix", "kind"),
                     "cyclic Poisson sampling is analysed only with a banded Toeplitz matrix; for another matrix use "
                     "balls-in-bins",
@@ -130,9 +129,7 @@ class FixedParts(InPlace[CyclicPoisson]):
             )
         if self.node.training.iterations == "solve" and self.node.matrix.kind != "identity":
             problems.append(
-                self.asked.problem(
-                    "no-valid-bound", self.node.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS
-                )
+                self.asked.refusal(self.node.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS)
             )
         return problems
 
@@ -199,9 +196,7 @@ class CyclicPoissonPlan(WholeRun[CyclicPoisson]):
                 "b-min-sep or balls-in-bins"
             )
             allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
-            problems.append(
-                self.asked.problem("no-valid-bound", self.node.at("matrix", "kind"), message, allowed=allowed)
-            )
+            problems.append(self.asked.refusal(self.node.at("matrix", "kind"), message, allowed=allowed))
         parts, iterations = self.node.separation() or 1, self.node.training.iterations
         if iterations != "solve" and parts > iterations:
             message = f"there are {parts} random parts, but only {iterations} iterations: some parts never have a turn"
@@ -246,7 +241,7 @@ class CyclicPoissonPlan(WholeRun[CyclicPoisson]):
             "use b-min-sep sampling with the same separation"
         )
         path, allowed = self.node.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
-        return [self.asked.problem("no-valid-bound", path, message, allowed=allowed)]
+        return [self.asked.refusal(path, message, allowed=allowed)]
 
     def worst(self) -> Worst:
         """Return the case in which a record takes part whenever its part has its turn."""

@@ -147,7 +147,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
         if self.node.matrix.kind == "identity" or self.node.training.iterations != "solve":
             return []
         path = self.node.at("training", "iterations")
-        return [self.asked.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)]
+        return [self.asked.refusal(path, NO_ITERATIONS, allowed=OTHER_BLANKS)]
 
     def stacks(self) -> bool:
         """Return True: the sensitivity is that of all releases stacked."""
@@ -161,11 +161,7 @@ class DeterministicPlan(SamplerPlan[Deterministic]):
             "which rounds with a distance are the worst is not computed for a schedule of noise: leave min_separation out, and "
             "state max_participations; the rounds with the least noise then count"
         )
-        return [
-            self.asked.problem(
-                "no-valid-bound", self.node.at("sampler", "min_separation"), message, allowed="no distance"
-            )
-        ]
+        return [self.asked.refusal(self.node.at("sampler", "min_separation"), message, allowed="no distance")]
 
     def worst(self) -> Worst:
         """Return the case in which a record takes part as often and at as short distances as the order allows."""

@@ -8,16 +8,24 @@ account for the displacement. p_j is the probability that the group is drawn j t
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.document.samplers import WithReplacement
 from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError, Path, Problem
-from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
+from pyaccount.plan.common import (
+    SECRET,
+    basic_assumptions,
+    number,
+    refused_groups,
+    rounds,
+    rounds_text,
+    value_or_symbol,
+)
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
-from pyaccount.plan.samplers.base import DrawnBatch, Sampler, SamplerPlan, Worst
+from pyaccount.plan.samplers.base import Sampler, SamplerPlan, Worst
 from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import CopiesProfile, DisplacedProfile, OpposedProfile, ProfileKind
 
@@ -63,9 +71,9 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     # ---- how it draws
 
-    def fixed_draws(self) -> DrawnBatch:
-        """Return the law of a batch."""
-        return DrawnBatch(self.draws(), self.called, self.symbols, self.drawn)
+    def fixed_draws(self) -> Self:
+        """Return this plan."""
+        return self
 
     def subset(self) -> int:
         """Return the size of the first stage's draw; 0 for samplers with one stage."""
@@ -158,13 +166,13 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     def refusals(self) -> list[Problem]:
         """Refuse groups if several records of one subset are drawn dependently."""
-        if self.exchangeable() or self.asked.privacy.group_size == 1:
+        if self.exchangeable():
             return []
-        message = (
+        return refused_groups(
+            self.asked,
             f"{self.node.sampler.kind} is analysed for single records: how often several of them are drawn from one subset is "
-            "not covered; with-replacement covers groups"
+            "not covered; with-replacement covers groups",
         )
-        return [self.asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
     # ---- its parts
 
@@ -254,7 +262,7 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
         if group > dataset:
             message = f"the group of {group} has more records than the data set ({dataset})"
             path: Path = ("privacy", "group_size")
-            problems.append(self.asked.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
+            problems.append(self.asked.refusal(path, message, allowed=f"at most {dataset}"))
         elif self.asked.privacy.adjacency == "add-remove":
             rest = dataset - group
             distinct, path = self.distinct_drawn()
@@ -264,7 +272,7 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
                     "distinct ones that a round draws: such a draw is impossible there; draw fewer, or use zero-out or "
                     "replace-one, under which both data sets have the same size"
                 )
-                problems.append(self.asked.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
+                problems.append(self.asked.refusal(path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:
             raise DocumentError(problems)
 

@@ -49,7 +49,7 @@ class TwoStagesPlan(FixedDrawsPlan[Stages]):
         )
         path = self.node.at("sampler", "rounds_per_subset")
         return [
-            self.asked.problem("no-valid-bound", path, message, allowed="1"),
+            self.asked.refusal(path, message, allowed="1"),
             *super().refusals(),
         ]
 

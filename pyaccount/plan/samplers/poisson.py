@@ -312,7 +312,7 @@ class PoissonPlan(Renewal[Poisson]):
                 "many patterns; use fewer bands, or b-min-sep or balls-in-bins, which keep a record's participations apart"
             )
             allowed = "fewer bands, or the sampler b-min-sep or balls-in-bins"
-        return [self.asked.problem("no-valid-bound", path, message, allowed=allowed)]
+        return [self.asked.refusal(path, message, allowed=allowed)]
 
     def recursion(self, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """Return the recipe of the core's mechanism: a recursion over who took part in the last rounds."""
@@ -336,14 +336,14 @@ class PoissonPlan(Renewal[Poisson]):
                 "with a matrix, truncated batches are analysed only if a record's participations are kept apart: use b-min-sep "
                 "or balls-in-bins, or leave truncate_to out"
             )
-            return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
+            return [self.asked.refusal(path, message, allowed="no truncation")]
         if self.node.draws_per_iteration() == 1:
             return []
         message = (
             "truncation is analysed for one draw in a round: with several, a record may survive one of them and not another; "
             "leave truncate_to out, or draws_per_iteration"
         )
-        return [self.asked.problem("no-valid-bound", path, message, allowed="no truncation")]
+        return [self.asked.refusal(path, message, allowed="no truncation")]
 
     def worst(self) -> Worst:
         """Return that a record is in every draw of every round."""

@@ -32,7 +32,9 @@ from pyaccount.plan.common import (
     group_refusals,
     moves,
     number,
+    refused_samples,
     rounds_text,
+    sampled_blanks,
     value_or_symbol,
 )
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
@@ -206,7 +208,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
                 "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
             )
             allowed = f"{OTHER_BLANKS}, or at training.iterations"
-            problems.append(self.asked.problem("no-valid-bound", batch, message, allowed=allowed))
+            problems.append(self.asked.refusal(batch, message, allowed=allowed))
         return problems
 
     def _matrix_refusals(self) -> list[Problem]:
@@ -216,7 +218,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
         path = self.node.at("matrix", "kind")
         if k == t:
             message = f"a record takes part in all of every {t} rounds, so nothing is sampled: use kind: none"
-            return [self.asked.problem("no-valid-bound", self.node.at("sampler", "kind"), message, allowed="none")]
+            return [self.asked.refusal(self.node.at("sampler", "kind"), message, allowed="none")]
         rounds = t if n == "solve" else n
         if (k + 1) * 2**bands * rounds <= MOST_WAYS:
             return []
@@ -224,7 +226,7 @@ class RandomAllocationPlan(SamplerPlan[RandomAllocation]):
             f"with {bands} bands and {k} participations of a record the rounds that a column reaches have too many patterns: "
             f"(k + 1)·2^bands times {rounds} rounds may be {MOST_WAYS:_} at most; use fewer bands, or balls-in-bins"
         )
-        return [self.asked.problem("no-valid-bound", path, message, allowed="fewer bands, or balls-in-bins")]
+        return [self.asked.refusal(path, message, allowed="fewer bands, or balls-in-bins")]
 
     def worst(self) -> Worst:
         """Return the case in which the rounds of a record are known."""
@@ -316,17 +318,8 @@ class SampledAllocations(InPlace[RandomAllocation]):
                 )
                 message = f"{what} no privacy loss distribution that is implemented, so the run is sampled"
                 path = ("accounting", "method")
-                problems.append(self.asked.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
+                problems.append(self.asked.refusal(path, message, allowed="auto or monte-carlo"))
         elif k in (1, t):
-            message = (
-                f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the "
-                "bound tighter"
-            )
-            problems.append(
-                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
-            )
-        blank = self.asked.blank
-        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
-            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
-            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-        return problems
+            exact = f"allocations of {k} of {t} rounds compose exactly without samples"
+            problems += refused_samples(self.asked, f"{exact}: samples would not make the bound tighter")
+        return [*problems, *sampled_blanks(self.asked)]

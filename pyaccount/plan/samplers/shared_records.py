@@ -32,6 +32,8 @@ from pyaccount.plan.common import (
     OTHER_BLANKS,
     basic_assumptions,
     number,
+    refused_groups,
+    refused_samples,
     value_or_symbol,
 )
 from pyaccount.plan.matrices import Strategy, columns, matrix_plan, strategy
@@ -100,16 +102,13 @@ def _norm_bounds(case: RunCase) -> list[float]:
 
 def unit_refusals(asked: Protection) -> list[Problem]:
     """Refuse groups of users, and phases that protect single records next to phases that protect users."""
-    problems = []
-    if asked.privacy.group_size != 1:
-        message = (
-            "the unit is a user with all records; no bound is implemented for groups of users, because their participations "
-            f"interleave; {GROUP_LEMMA}"
-        )
-        problems.append(asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+    problems = refused_groups(
+        asked,
+        "the unit is a user with all records; no bound is implemented for groups of users, because their participations "
+        f"interleave; {GROUP_LEMMA}",
+    )
     return problems + [
-        asked.problem(
-            "no-valid-bound",
+        asked.refusal(
             phase.at("sampler", "kind"),
             "another phase protects users, but this one protects single records: it may draw several records of a user, "
             "which its analysis does not count; use user-b-min-sep in every phase",
@@ -174,8 +173,7 @@ class SharedRecords(InPlace[UserBMinSep]):
         problems = []
         if self.sampler.waits_after == "participation":
             problems.append(
-                self.asked.problem(
-                    "no-valid-bound",
+                self.asked.refusal(
                     self.node.at("sampler", "waits_after"),
                     "if only participations make shared records wait, other users can keep a user out early and so let it take "
                     "part more often later than it would alone; no bound on how often is implemented (Dong & Ganesh 2026, "
@@ -185,8 +183,7 @@ class SharedRecords(InPlace[UserBMinSep]):
             )
         if self.asked.privacy.adjacency != "zero-out":
             problems.append(
-                self.asked.problem(
-                    "no-valid-bound",
+                self.asked.refusal(
                     ("privacy", "adjacency"),
                     "a user who is added, removed or replaced changes when other users with shared records are available; with "
                     "shared records a bound is implemented only for contributions that are set to zero (zero-out)",
@@ -196,19 +193,12 @@ class SharedRecords(InPlace[UserBMinSep]):
         problems += unit_refusals(self.asked)
         if self.node.training.iterations == "solve":
             path = self.node.at("training", "iterations")
-            problems.append(self.asked.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
+            problems.append(self.asked.refusal(path, NO_ITERATIONS, allowed=OTHER_BLANKS))
         elif self._work() > _core.MOST_WORK:
             message = "the computation is too long for this many iterations and records of a user"
             path = self.node.at("training", "iterations")
-            problems.append(
-                self.asked.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
-            )
-        if self.asked.accounting.method == "monte-carlo":
-            message = "with shared records the bound is composed, not sampled"
-            problems.append(
-                self.asked.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
-            )
-        return problems
+            problems.append(self.asked.refusal(path, message, allowed="fewer iterations or records_per_user"))
+        return [*problems, *refused_samples(self.asked, "with shared records the bound is composed, not sampled")]
 
     def bounds(self) -> DirectedBounds:
         """Return the upper bound, for a user whose draws are known, and the lower bound, from sums of secret draws."""

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import GROUP_LEMMA, SECRET
+from pyaccount.plan.common import GROUP_LEMMA, SECRET, refused_groups
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -48,14 +48,9 @@ def refusals(asked: Protection, own: list[Problem]) -> list[Problem]:
             "whether a batch is truncated depends on the number of records, and in a truncated batch a record displaces "
             "another one; truncated batches are analysed only for a record whose contribution is set to zero (zero-out)"
         )
-        problems.append(asked.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
-    if asked.privacy.group_size != 1:
-        message = (
-            "with truncated batches no bound is implemented for groups of records, which displace other records and each "
-            f"other; {GROUP_LEMMA}"
-        )
-        problems.append(asked.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
-    return problems
+        problems.append(asked.refusal(("privacy", "adjacency"), message, allowed="zero-out"))
+    groups = "with truncated batches no bound is implemented for groups of records, which displace other records and each other"
+    return [*problems, *refused_groups(asked, f"{groups}; {GROUP_LEMMA}")]
 
 
 def assumptions(run: TrainingNode, usual: tuple[Assumed, ...], kept: str) -> tuple[Assumed, ...]:

@@ -27,12 +27,12 @@ from pyaccount.directions import Direction, sampled_directions
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import (
     NORMALISATION,
-    OTHER_BLANKS,
     SECRET,
     basic_assumptions,
     group_refusals,
     number,
     rounds_text,
+    sampled_blanks,
     value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_plan
@@ -172,14 +172,8 @@ class WholeRun(SamplerPlan[Sampler]):
         problems = self.unit_refusals()
         if self.asked.accounting.method == "pld":
             message = f"{self.node.sampler.kind} has no privacy loss distribution to compose: its rounds depend on one another"
-            path = ("accounting", "method")
-            problems.append(self.asked.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
-        problems += self.own_refusals()
-        blank = self.asked.blank
-        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
-            problems.append(self.asked.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
-        return problems
+            problems.append(self.asked.refusal(("accounting", "method"), message, allowed="auto or monte-carlo"))
+        return [*problems, *self.own_refusals(), *sampled_blanks(self.asked, "group_size")]
 
 
 class TruncatedRun(InPlace[Any]):
