@@ -34,18 +34,15 @@ from pyaccount.document.ranges import (
     NOISE_MULTIPLIER,
     TREE_ROUNDS,
 )
-from pyaccount.document.tree import Combined, TrainingNode
-from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
+from pyaccount.document.tree import Combined, Node, TrainingNode
+from pyaccount.errors import DocumentError, MissingExtraError, Path, Problem, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
-from pyaccount.plan.scheduled_rounds import runs_of_kinds
+from pyaccount.plan.schedule_values import runs_of_kinds
 from pyaccount.reading.nodes import DEEPEST
 from pyaccount.reading.numerals import Range
 
 if TYPE_CHECKING:
-    from pyaccount.document.tree import Node
-    from pyaccount.errors import Problem
-
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
 
 _FROM_ZERO = Range(0, 1)

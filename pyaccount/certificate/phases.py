@@ -14,8 +14,7 @@ from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.schedule_values import scale_of, values_of
-from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
+from pyaccount.plan.schedule_values import constant_multiplier, multipliers_of, scale_of, values_of
 from pyaccount.records.certificate import (
     BufferRecord,
     MatrixRecord,

@@ -99,10 +99,9 @@ def _candidate_words(one: Considered) -> str:
 def _noise(plan: CompiledDocument, options: RunOptions) -> float:
     """Return the approximate σ that a candidate needs."""
     if plan.sampled:
-        from pyaccount.execute.sampling.budget import take_claim
-        from pyaccount.execute.sampling.calibrate import pilot_noise
-        from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
+        from pyaccount.execute.sampling.calibrate import pilot_noise, take_claim
         from pyaccount.execute.sampling.session import open_session
+        from pyaccount.execute.sampling.tests_of_claims import FAILURE_SHARE
 
         session = open_session(plan, options)
         take_claim(session)

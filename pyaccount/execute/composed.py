@@ -29,15 +29,22 @@ from pyaccount.execute.engine import (
     Question,
     asked_at,
     finite,
+    refuse_infinite,
 )
 from pyaccount.execute.group_lemma import group_lemma
-from pyaccount.execute.infinite_loss import refuse_infinite
-from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, narrow, profile_tolerance, read_profile
-from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, knowing
-from pyaccount.execute.shared_points import NEGLIGIBLE, at_its_upper_end, points_of
+from pyaccount.execute.shared_points import (
+    NEGLIGIBLE,
+    PROFILE_TOLERANCE,
+    at_its_upper_end,
+    composable,
+    narrow,
+    points_of,
+    profile_tolerance,
+    read_profile,
+)
 from pyaccount.execute.solve import Solution, bracket, decide, solve
-from pyaccount.execute.target import NEAR_ZERO, Found, interval_words
+from pyaccount.execute.target import NEAR_ZERO, Found, MeasuredRisk, interval_words, risk_attained
 from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number

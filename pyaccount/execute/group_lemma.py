@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
-from pyaccount.execute.engine import RESOLVED, Engine, Question
-from pyaccount.execute.infinite_loss import mass_at_infinity
+from pyaccount.execute.engine import RESOLVED, Engine, Question, mass_at_infinity
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.rounds import losses_bounded

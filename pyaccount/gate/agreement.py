@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pyaccount.errors import Path, path_text
-from pyaccount.execute.long_schedules import PROFILE_TOLERANCE
+from pyaccount.execute.shared_points import PROFILE_TOLERANCE
 from pyaccount.records.fields import NATS, PROBABILITY, WHOLE, Record, Role, marks_of
 
 Mode = Literal["equal", "proven"]

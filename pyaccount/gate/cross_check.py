@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute import RESOLVED, Answer, Engine, Question, asked_at
-from pyaccount.execute.measure import risk_attained, risk_of_bound
 from pyaccount.execute.solve import CandidateVerdict, decide
-from pyaccount.execute.target import ClaimTarget, RiskTarget, bound_at_least
+from pyaccount.execute.target import ClaimTarget, RiskTarget, bound_at_least, risk_attained, risk_of_bound
 from pyaccount.gate.agreement import FieldPlace, Outcome
 from pyaccount.plan.alike import composed_alike
 from pyaccount.records.fields import NATS, PROBABILITY, Role

@@ -15,7 +15,7 @@ from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.recursion import RecursionTheorem, in_effect, recursion_bounds
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
-from pyaccount.plan.scheduled_rounds import kinds_of
+from pyaccount.plan.schedule_values import kinds_of
 from pyaccount.reading.fields import NOISE_BLANKS
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import shortest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.tree import Node, TrainingNode
 from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.plan.protection import RunCase
-from pyaccount.plan.scheduled_rounds import kinds_of
+from pyaccount.plan.schedule_values import kinds_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample,
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Case, Protection, RunCase, of_run
-from pyaccount.plan.scheduled_rounds import runs_of_kinds
+from pyaccount.plan.schedule_values import runs_of_kinds
 from pyaccount.rounding import positional
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ remains; so it does for a single round, where it is exact, and for schedules wit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
@@ -41,7 +41,7 @@ from pyaccount.errors import NumericsError
 from pyaccount.plan.common import number, rounds, value_or_symbol
 from pyaccount.plan.protection import RunCase, of_run
 from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, combine, compositions, either_of, tight
-from pyaccount.plan.scheduled_rounds import at_round, segments
+from pyaccount.plan.schedule_values import at_round, segments
 from pyaccount.plan.theorem import Around, Reduction, Theorem
 from pyaccount.profiles import FixedSizeRunProfile, Rounds
 from pyaccount.risk.budgets import budget_of
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.sections import Privacy
-    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 #: The largest number of rounds, which take about two minutes of two cores; the largest one where it is solved for, so that
 #: many numbers are tried; and the largest number of segments of equal rounds.
@@ -120,16 +119,9 @@ class RecursionTheorem(RunCase, Around):
             runs = [(at_round(self, start), count) for start, count in segments(self, MOST_SEGMENTS) or ()]
         once, group = [], number(self.asked.privacy.group_size)
         for run, count in runs:
-            sampler, dataset, batch, subset = self.plan.on(run).draws()
+            sampler, dataset, batch, subset = self.inner.fixed_draws().on(run).draws()
             once.append(Segment(sampler, group, dataset, int(batch), subset, number(run.noise.multiplier), count))
         return (once[0]._replace(rounds=rounds(self.node)),) if len(once) == 1 else tuple(once * self.node.count)
-
-    @property
-    def plan(self) -> FixedDrawsPlan[Any]:
-        """The plan of the sampler."""
-        plan = self.inner.fixed_draws()
-        assert plan is not None
-        return plan
 
     def used(self) -> bool:
         """Return whether these rounds are analysed; while a blank is open, whether they may be."""
@@ -164,7 +156,8 @@ class RecursionTheorem(RunCase, Around):
     @property
     def once(self) -> bool:
         """Whether one record is drawn at most once in a round. Otherwise only the attack is known, and no bound from above."""
-        return self.asked.privacy.group_size == 1 and self.plan.drawn_once()
+        once: bool = self.inner.fixed_draws().drawn_once()
+        return once and self.asked.privacy.group_size == 1
 
 
 def with_recursion(document: Document, theorems: tuple[Theorem, ...]) -> tuple[Theorem, ...]:

@@ -22,8 +22,7 @@ from pyaccount.document.words import Assumed
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.schedule_values import multiplier_range, scale_of, values_of
-from pyaccount.plan.scheduled_rounds import runs_of_kinds
+from pyaccount.plan.schedule_values import multiplier_range, runs_of_kinds, scale_of, values_of
 from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import rounded_nearest, shortest
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from pyaccount.document.tree import TrainingNode
     from pyaccount.errors import Path, Problem
-    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 AS_SCHEDULED = Assumed(
     "Each round has the {what} that the schedule states for it.",
@@ -73,7 +71,7 @@ class ScheduledRounds(RunCase, Around):
                 multiplier_range(self, path)
         return combine([self.inner.on(kind).bounds() for kind in runs_of_kinds(self)], merge_gaussians=False)
 
-    def fixed_draws(self) -> FixedDrawsPlan[Any] | None:
+    def fixed_draws(self) -> Any:
         """Return the plan of the sampler, which is about rounds that are all alike."""
         return self.inner.fixed_draws()
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyaccount.document.words import Assumed
     from pyaccount.plan.rounds import Alternative, DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
 #: The worst participations of a record, in words that several theorems share.
@@ -74,8 +73,8 @@ class Theorem(Case, ABC):
     def words(self) -> Reduction:
         """Return the theorem in words."""
 
-    def fixed_draws(self) -> FixedDrawsPlan[Any] | None:
-        """Return the plan of the sampler, if this is about rounds with a fixed number of draws: `plan.recursion` asks it."""
+    def fixed_draws(self) -> Any:
+        """Return the `FixedDrawsPlan` of the sampler if this is about rounds with a fixed number of draws, else None."""
         return None
 
     def bounds(self) -> DirectedBounds:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection
-from pyaccount.plan.scheduled_rounds import at_round
+from pyaccount.plan.schedule_values import at_round
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.drawing import FROM_KEY
 from pyaccount.training.facts import ALSO, matrix_hash, noise_multipliers_of, schedules_of

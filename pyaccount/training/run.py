@@ -18,11 +18,11 @@ import numpy as np
 from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number as filled
-from pyaccount.plan.scheduled_rounds import at_round
+from pyaccount.plan.schedule_values import at_round
 from pyaccount.training.batches import Batch, Batches, batches_of
-from pyaccount.training.batches.base import attributed
+from pyaccount.training.batches.base import Attributed, attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
-from pyaccount.training.drawing import FROM_KEY, Rows, RunNoise, aside, noise_for, norms_of
+from pyaccount.training.drawing import FROM_KEY, NoiseSource, Rows, RunNoise, aside, noise_for, norms_of
 from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
 from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
@@ -30,7 +30,7 @@ from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
 from pyaccount.training.opening import RankState, check_given_up, check_ranks, opened, position_of, run_state
 from pyaccount.training.record import RecordedRelease, RecordedTrainer
-from pyaccount.training.replay import replaying
+from pyaccount.training.replay import Replay, replaying
 from pyaccount.training.sums import (
     ALONE,
     Array,
@@ -49,10 +49,7 @@ from pyaccount.training.writing import check_process
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.ledger import Ledger, LedgerEntry
-    from pyaccount.training.batches.base import Attributed
-    from pyaccount.training.drawing import NoiseSource
     from pyaccount.training.probing import Probe
-    from pyaccount.training.replay import Replay
     from pyaccount.training.spending import Spending
 
 #: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn, and the

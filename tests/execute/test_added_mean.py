@@ -27,14 +27,12 @@ from pyaccount.execute.sampling import betting_choice, evidence, tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, choose_mean, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.bounds_without_samples import Known
-from pyaccount.execute.sampling.error_probability import stated_separately
-from pyaccount.execute.sampling.evidence import Result
-from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+from pyaccount.execute.sampling.fixed_sequence import Result, SequenceResult
 from pyaccount.execute.sampling.jobs import SHARD, LogSobolev
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler
-from pyaccount.execute.sampling.tests_of_claims import SquareTest, _bet, _bet_on_mean
+from pyaccount.execute.sampling.tests_of_claims import SquareTest, _bet, _bet_on_mean, stated_separately
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.sampled import SampledMechanism
 

@@ -20,9 +20,9 @@ from pyaccount.execute.sampling import evidence, tests_of_claims
 from pyaccount.execute.sampling.beside import PLAIN_SHARDS, Beside
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.execute import execute_sampled
+from pyaccount.execute.sampling.fixed_sequence import Result
 from pyaccount.execute.sampling.jobs import SHARD, Job, edges_around
 from pyaccount.execute.sampling.profile import Histogram
-from pyaccount.execute.sampling.record import Result
 from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.shards import PURPOSES, Sampler
 from pyaccount.execute.sampling.wealth import share_of

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from pyaccount.execute.sampling.error_probability import Acceptance
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, GridSearch, SequenceResult, fixed_sequence_test, grids
+from pyaccount.execute.sampling.tests_of_claims import Acceptance
 
 #: The samples of a test at a distance of 1; nearer values take more, by the square of the inverse distance.
 EASIEST = 2000.0

@@ -19,8 +19,7 @@ from pyaccount import cli
 from pyaccount.errors import LimitError
 from pyaccount.execute.choose import choose
 from pyaccount.execute.optimal import improvement, optimise, search
-from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Improvement, Slope
-from pyaccount.execute.optimal.judge import Judge
+from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Improvement, Judge, Slope
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import family_around, positive
 from pyaccount.execute.options import RunOptions

@@ -15,7 +15,7 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.execute.optimal import optimise
-from pyaccount.execute.optimal.judge import Judge
+from pyaccount.execute.optimal.improvement import Judge
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import LEAST, BufferedColumns
 from pyaccount.execute.options import RunOptions

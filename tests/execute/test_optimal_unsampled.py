@@ -11,7 +11,7 @@ from scipy import optimize, stats  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount.errors import LimitError
-from pyaccount.execute.optimal import unsampled
+from pyaccount.execute.optimal import search
 
 EPSILON, DELTA, N, APART = 2.0, 1e-3, 10, 3
 
@@ -128,7 +128,7 @@ def test_fixed_parts_have_the_optimum_of_the_column_norm(adjacency: str) -> None
 
 
 def test_a_search_that_has_not_converged_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unsampled, "STATIONARY", 0.0)
+    monkeypatch.setattr(search, "STATIONARY", 0.0)
     found = pyaccount.certify(document(), threads=1).data.evidence.searched
     assert found is not None
     assert found.note is not None

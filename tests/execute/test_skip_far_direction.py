@@ -22,11 +22,17 @@ from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.calibrate import noise_search
-from pyaccount.execute.sampling.error_probability import Acceptance
-from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, SequenceResult, fixed_sequence_test
+from pyaccount.execute.sampling.fixed_sequence import (
+    Grid,
+    GridSearch,
+    Once,
+    SequenceResult,
+    fixed_sequence_test,
+    growth,
+    once_on,
+)
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.execute.sampling.skip_far_direction import growth, once_on
-from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
+from pyaccount.execute.sampling.tests_of_claims import Acceptance, run_betting_tests
 from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from unittest.mock import patch
 import numpy as np
 
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling import betting_choice, skip_far_direction, tests_of_claims
+from pyaccount.execute.sampling import betting_choice, fixed_sequence, tests_of_claims
 from pyaccount.execute.sampling.betting_choice import FIRST, Betting, Claim
+from pyaccount.execute.sampling.fixed_sequence import once_on
 from pyaccount.execute.sampling.jobs import Replicas
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.skip_far_direction import once_on
 
 #: The largest power that is tried, and the lengths of blocks in rounds (0: round by round).
 LARGEST, BLOCKS = 16, (0, 2, 3)
@@ -109,9 +109,9 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         patch.object(betting_choice, "MEAN_FROM", 0.0),
         patch.object(betting_choice, "added_bound", bound),
         patch.object(tests_of_claims, "_bet", counted),
-        patch.object(skip_far_direction, "FAR", FAR),
-        patch.object(skip_far_direction, "WORTH_LOWER", float("inf")),
-        patch.object(skip_far_direction, "once_on", decided),
+        patch.object(fixed_sequence, "FAR", FAR),
+        patch.object(fixed_sequence, "WORTH_LOWER", float("inf")),
+        patch.object(fixed_sequence, "once_on", decided),
         patch.object(Session, "moment_proof", unproven),
     ):
         yield counts

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.record import Result
+    from pyaccount.execute.sampling.fixed_sequence import Result
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.sampled import SampledMechanism

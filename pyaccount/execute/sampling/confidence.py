@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, stated_separately
 from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
     Grid,
     GridSearch,
+    Result,
     SequenceResult,
     grids,
+    tested_in_sequence,
 )
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
-from pyaccount.execute.sampling.record import Result
-from pyaccount.execute.sampling.skip_far_direction import tested_in_sequence
+from pyaccount.execute.sampling.tests_of_claims import FAILURE_SHARE, stated_separately
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

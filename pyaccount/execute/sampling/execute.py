@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.progress import knowing
-from pyaccount.execute.sampling.budget import take_claim
-from pyaccount.execute.sampling.calibrate import calibrate
+from pyaccount.execute.sampling.calibrate import calibrate, take_claim
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
-from pyaccount.execute.sampling.error_probability import folded, of_claim
 from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import SequenceResult
-from pyaccount.execute.sampling.record import Result
+from pyaccount.execute.sampling.fixed_sequence import Result, SequenceResult
 from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import Session, open_session
+from pyaccount.execute.sampling.tests_of_claims import folded, of_claim
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

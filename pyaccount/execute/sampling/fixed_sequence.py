@@ -29,7 +29,9 @@ test that is depends only on what was drawn before it (by the pilot and by tests
 q bounds its error whatever that was. The sequence that tests every direction at each value is a special case.
 
 A rejection of the one test ends the grid as a rejection of its first value does. A second test of that direction on the
-grid, at an easier value, would be a second chance, and cost another q.
+grid, at an easier value, would be a second chance, and cost another q. Adding a record often has a much smaller δ than
+removing it, and yet is expensive to test, since the bounds on its samples are weaker: a direction whose estimate is at most
+half of the claim at a value of the grid is tested once. No guarantee depends on that choice, only samples, or a rejection.
 """
 
 from __future__ import annotations
@@ -40,11 +42,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pyaccount.errors import LimitError, NumericsError
+from pyaccount.execute.sampling.estimates import SCOUT, Effort
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.error_probability import Acceptance
-    from pyaccount.execute.sampling.tests_of_claims import Test
+    from pyaccount.document.policy import GuaranteeKind
+    from pyaccount.execute.sampling.moments import MomentProof
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.tests_of_claims import Acceptance, Test
     from pyaccount.plan.compiled import Instance
 
 #: The least distance: distances below the tolerance are halved down to it. If the tolerance is at most `NARROW`, a
@@ -70,6 +75,25 @@ class SequenceResult:
     tests: tuple[Test, ...]
     #: Whether a time limit ended the sequence after a value was accepted.
     limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result: what was certified, for which mechanism and how. The rest of the evidence is computed for it."""
+
+    instance: Instance
+    acceptance: Acceptance
+    sequence: SequenceResult
+    kind: GuaranteeKind
+    epsilon: float
+    delta: float
+    holds: bool = True
+    solved: float | None = None
+    within: bool = True
+    #: The proof, if moments prove the result.
+    proof: MomentProof | None = None
+    #: How many of the first tests were of a refused claim: their error is not part of the result's probability.
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +255,58 @@ def root(
         x = min(high, x * math.exp(stride)) if value > 0.0 else max(low, x * math.exp(-stride))
         stride *= 1.3
     raise NumericsError("the pilot's estimates of δ did not converge")
+
+
+#: A direction may be tested once if its estimate is at most this share of the claim.
+FAR = 0.5
+#: Each optional value of a grid is tested or not with about equal chances. A test at the lowest of them is worthwhile
+#: if it takes at most this many times as much as one at the lowest value that must be tested, since otherwise a second
+#: test would be needed.
+WORTH_LOWER = 2.0
+
+
+def tested_in_sequence(session: Session, search: GridSearch) -> SequenceResult:
+    """Run the fixed-sequence test of a session's claims; a direction that is far from all of them is tested once."""
+    return fixed_sequence_test(
+        search,
+        lambda value, budget, directions=None: session.test(*search.claim(value), budget, directions),
+        lambda grid: once_on(session, search, grid),
+    )
+
+
+def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
+    """Return what is tested once on a grid, by the pilot's last estimates and by new ones at the value to be tested.
+
+    Returns None if that saves no test, or if no direction is far from the claim.
+    """
+    values = grid.asked + grid.optional
+    if len(values) < 2:
+        return None
+    largest = max((one.value for one in session.latest.values()), default=0.0)
+    far = tuple(side for side, one in session.latest.items() if one.value <= FAR * largest)
+    if not far:
+        return None
+    further = tuple(side for side in session.latest if side not in far)
+    distances = list(dict.fromkeys([values[-1], (grid.asked or values)[-1]]))
+    shares = [max(_share_of_claim(session, search, distance, side) for side in far) for distance in distances]
+    lowest = shares[0] <= FAR and growth(shares[-1]) <= WORTH_LOWER * growth(shares[0])
+    index = 0 if lowest else -1
+    if shares[index] > FAR or distances[index] == values[0]:
+        return None
+    return Once(distances[index], far, further)
+
+
+def _share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:
+    """Return the estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
+    instance, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
+    session.sampler.stage("pilot, for a direction that is far from the claim")
+    found = session.estimator.at(session.mechanism(instance), direction, epsilon, Effort(SCOUT))
+    return found.value / acceptance.delta
+
+
+def growth(share: float) -> float:
+    """Return the growth of ln of the wealth expected per sample, in units of δ₀/W, if δ is this share of δ₀ and W ≫ δ₀.
+
+    For samples that are 0 or W and the best betting fraction it is 1 − r + r ln r.
+    """
+    return 1.0 - share + (share * math.log(share) if share > 0.0 else 0.0)

@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.sampling.betting_choice import BLOCKS, FIRST, MOST_SAMPLED, Claim, choose_betting
-from pyaccount.execute.sampling.budget import take_claim
-from pyaccount.execute.sampling.calibrate import composed_noise, noise_search
+from pyaccount.execute.sampling.calibrate import composed_noise, noise_search, take_claim
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
-from pyaccount.execute.sampling.error_probability import Acceptance, of_claim
 from pyaccount.execute.sampling.estimates import Estimate, stated_estimates
-from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, once_on
 from pyaccount.execute.sampling.jobs import SHARD, Proposal, Replicas
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.execute.sampling.skip_far_direction import once_on
+from pyaccount.execute.sampling.tests_of_claims import Acceptance, of_claim
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

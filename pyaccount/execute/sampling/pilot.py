@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
-from pyaccount.execute.sampling.fixed_sequence import ROOT
-from pyaccount.execute.sampling.skip_far_direction import FAR
+from pyaccount.execute.sampling.fixed_sequence import FAR, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,9 +19,8 @@ from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.sampling.calibrate import composed_noise
-from pyaccount.execute.sampling.error_probability import folded
 from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+from pyaccount.execute.sampling.fixed_sequence import Result, SequenceResult
 from pyaccount.execute.sampling.moments import (
     ASKED_WORK,
     CHEAP_WORK,
@@ -32,7 +31,7 @@ from pyaccount.execute.sampling.moments import (
     has_moments,
     inverse,
 )
-from pyaccount.execute.sampling.record import Result
+from pyaccount.execute.sampling.tests_of_claims import folded
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:

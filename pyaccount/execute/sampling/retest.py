@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.beside import profile_shards
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
-from pyaccount.execute.sampling.error_probability import (
+from pyaccount.execute.sampling.estimates import Effort
+from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
+from pyaccount.execute.sampling.fixed_sequence import Result, SequenceResult
+from pyaccount.execute.sampling.profile import curve, larger
+from pyaccount.execute.sampling.renyi import prove_claim, prove_delta, prove_epsilon
+from pyaccount.execute.sampling.session import Session, open_session
+from pyaccount.execute.sampling.tests_of_claims import (
     FAILURE_SHARE,
     STARTS,
     Acceptance,
+    Test,
     folded,
     of_claim,
     stated_separately,
 )
-from pyaccount.execute.sampling.estimates import Effort
-from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import SequenceResult
-from pyaccount.execute.sampling.profile import curve, larger
-from pyaccount.execute.sampling.record import Result
-from pyaccount.execute.sampling.renyi import prove_claim, prove_delta, prove_epsilon
-from pyaccount.execute.sampling.session import Session, open_session
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.records.certificate import CertificateModel, ProfilePoint
 

@@ -13,14 +13,13 @@ from pyaccount.execute.sampling.composed_profile import ComposedProfile, compose
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, Effort, Estimate, Estimator
 from pyaccount.execute.sampling.moments import MomentProof, moment_proof
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.tests_of_claims import Test, run_betting_tests, run_fixed_sample_tests
+from pyaccount.execute.sampling.tests_of_claims import Acceptance, Test, run_betting_tests, run_fixed_sample_tests
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 

@@ -3,7 +3,8 @@
 In either way a false claim is accepted with probability at most q over the samples, in each direction. Both directions
 must accept, so a mechanism that violates one of them is accepted with probability at most q in all. If it is run only
 when accepted, it is (ε, δ₀ + q(1 − δ₀))-differentially private (Wang et al. 2023, Theorem 9; Dong & Ganesh 2026,
-Theorem A.1).
+Theorem A.1). So q can be included in δ, or stated beside the guarantee. If a search may start a second time after a first
+rejection, each start has its share of q.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from pyaccount.execute.sampling.wealth import (
     places_below,
     share_of,
 )
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount import _core
     from pyaccount.directions import Direction
+    from pyaccount.document.document import Document
     from pyaccount.execute.sampling.estimates import Estimate
 
 #: A test is given up after this many times the samples it was expected to take.
@@ -437,3 +440,51 @@ def run_fixed_sample_tests(
         if not accepted:
             break
     return tuple(tests)
+
+
+#: The probability of accepting a false claim, as a share of δ.
+FAILURE_SHARE = 0.01
+#: How often a search may start; each start has its own q.
+STARTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The claim δ₀ to be tested, and the wealth e^`log_target` that a test must reach; its q is e^−`log_target`."""
+
+    delta: float
+    log_target: float
+    #: The δ that is stated if the test accepts.
+    stated: float
+    #: The number of tests that may end the search: the probability that any errs is at most that of one, times this.
+    starts: int
+    #: If set, the mean of a number of samples fixed beforehand is tested instead of betting.
+    fixed: FixedSample | None = None
+
+    @property
+    def probability(self) -> float:
+        """The probability of accepting a false claim in one test."""
+        return math.exp(-self.log_target)
+
+
+def folded(delta: float, starts: int) -> Acceptance:
+    """Return the test of a claim δ₀ whose acceptance gives `delta`, with the error probability included in it."""
+    q = FAILURE_SHARE * delta
+    return Acceptance((delta - q) / (1.0 - q), math.log(starts / q), delta, starts)
+
+
+def stated_separately(delta: float, probability: float) -> Acceptance:
+    """Return the test of a claim with `delta` itself; the error probability is stated beside it."""
+    return Acceptance(delta, math.log(STARTS / probability), delta, STARTS)
+
+
+def _by_a_fixed_sample(delta: float) -> Acceptance:
+    """Return the test of `delta` by the mean of a fixed number of plain samples. Its q is part of that plan."""
+    plan = plan_fixed_sample(delta)
+    return Acceptance(plan.bar, -math.log(plan.failure_probability), delta, 1, plan)
+
+
+def of_claim(document: Document, starts: int) -> Acceptance:
+    """Return the test of the document's claim, by the kind of verification that the document asks for."""
+    delta = number(document.privacy.delta)
+    return _by_a_fixed_sample(delta) if document.accounting.verification == "fixed-sample" else folded(delta, starts)

@@ -21,7 +21,7 @@ from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import number
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.plan.scheduled_rounds import at_round
+from pyaccount.plan.schedule_values import at_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable

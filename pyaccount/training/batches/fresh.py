@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, cast
 
 from pyaccount.document.samplers import MustOW, MustWO, MustWW
-from pyaccount.plan.scheduled_rounds import rates_of
+from pyaccount.plan.schedule_values import rates_of
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 

@@ -14,8 +14,8 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
-from pyaccount.plan.scheduled_rounds import multipliers_of
-from pyaccount.training.key import check_nonces, new_nonce
+from pyaccount.plan.schedule_values import multipliers_of
+from pyaccount.training.key import RunKey, check_nonces, new_nonce
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
 from pyaccount.training.noise.inverses.base import IdentityRows
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from pyaccount.plan.protection import RunCase
-    from pyaccount.training.key import RunKey
 
 #: The kinds of noise that can be drawn.
 DRAWN = ("gaussian",)
