@@ -10,6 +10,9 @@ better than by their composition, is stated in the module of these classes. Nobo
 The room knows no document and no sampler.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401 - the names that this room gives
+
 from pyaccount.profiles.base import Graded, ProfileKind, Rounds, counted
 from pyaccount.profiles.mechanisms import (
     DiscreteGaussianProfile,
@@ -50,43 +53,3 @@ from pyaccount.profiles.wrappers import (
     SubsampledProfile,
     WorstProfile,
 )
-
-__all__ = [
-    "AllocationProfile",
-    "CompositionProfile",
-    "CopiesProfile",
-    "DiscreteGaussianProfile",
-    "DiscreteLaplaceProfile",
-    "DisplacedProfile",
-    "ExponentialProfile",
-    "ExponentialRunsProfile",
-    "FiniteProfile",
-    "FixedSizeRunProfile",
-    "GaussianProfile",
-    "Graded",
-    "GuaranteesProfile",
-    "LaplaceProfile",
-    "MixtureProfile",
-    "OpposedProfile",
-    "PartiesProfile",
-    "PoissonProfile",
-    "ProfileKind",
-    "PublicParticipationProfile",
-    "RenyiProfile",
-    "Rounds",
-    "SelectionProfile",
-    "SeveralOfProfile",
-    "ShownProfile",
-    "SkellamProfile",
-    "SometimesProfile",
-    "SubsampledProfile",
-    "SummedOutputsProfile",
-    "TruncatedPoissonProfile",
-    "WorstProfile",
-    "ZcdpProfile",
-    "added",
-    "counted",
-    "in_blocks",
-    "merged",
-    "multiplier_of",
-]

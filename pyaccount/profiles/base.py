@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,7 +26,7 @@ class ProfileKind:
 
     __slots__ = ()
 
-    #: The name of the core's constructor.
+    #: The name of the core's constructor. It is that of the class, in the core's spelling, unless the class says another one.
     constructor: ClassVar[str]
     #: What a mechanism with such a profile is called in messages; None if it is called by its sampler.
     called: ClassVar[str | None] = None
@@ -35,6 +36,10 @@ class ProfileKind:
     has_losses: ClassVar[bool] = True
     #: Whether the composition of such rounds is again a profile of this class, in closed form.
     closed: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        if "constructor" not in vars(cls):
+            cls.constructor = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Profile")).lower()
 
     def _made(self) -> _core.RoundProfile:
         """Return the core's profile, newly made from the fields."""

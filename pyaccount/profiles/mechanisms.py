@@ -19,7 +19,6 @@ from pyaccount.profiles.base import Graded, ProfileKind, Rounds, counted
 class GaussianProfile(ProfileKind):
     """N(s, σ²) against N(0, σ²)."""
 
-    constructor: ClassVar[str] = "gaussian"
     closed: ClassVar[bool] = True
 
     sensitivity: float
@@ -38,7 +37,6 @@ class GaussianProfile(ProfileKind):
 class LaplaceProfile(ProfileKind):
     """Lap(s, b) against Lap(0, b)."""
 
-    constructor: ClassVar[str] = "laplace"
     called: ClassVar[str | None] = "Laplace noise"
 
     sensitivity: float
@@ -49,7 +47,6 @@ class LaplaceProfile(ProfileKind):
 class DiscreteLaplaceProfile(ProfileKind):
     """The law proportional to e^(−|x|/b) on the integers, moved by a number of steps."""
 
-    constructor: ClassVar[str] = "discrete_laplace"
     called: ClassVar[str | None] = "discrete Laplace noise"
 
     shift: int
@@ -60,7 +57,6 @@ class DiscreteLaplaceProfile(ProfileKind):
 class DiscreteGaussianProfile(ProfileKind):
     """The law proportional to e^(−x²/2σ²) on the integers, moved by a number of steps."""
 
-    constructor: ClassVar[str] = "discrete_gaussian"
     called: ClassVar[str | None] = "discrete Gaussian noise"
 
     shift: int
@@ -71,7 +67,6 @@ class DiscreteGaussianProfile(ProfileKind):
 class SkellamProfile(ProfileKind):
     """The law of the difference of two Poisson variables, each with half the variance as its mean, moved by a number of steps."""
 
-    constructor: ClassVar[str] = "skellam"
     called: ClassVar[str | None] = "Skellam noise"
 
     shift: int
@@ -82,7 +77,6 @@ class SkellamProfile(ProfileKind):
 class PartiesProfile(ProfileKind):
     """The law of the sum of several discrete Gaussians with the same parameter, moved by a number of steps."""
 
-    constructor: ClassVar[str] = "parties"
     called: ClassVar[str | None] = "discrete Gaussian noise of several parties"
 
     shift: int
@@ -94,7 +88,6 @@ class PartiesProfile(ProfileKind):
 class MixtureProfile(ProfileKind):
     """Σ_j p_j N(s_j, σ²) against N(0, σ²); `reverse` is the direction add."""
 
-    constructor: ClassVar[str] = "mixture"
     called: ClassVar[str | None] = "a random contribution with Gaussian noise"
 
     probabilities: tuple[float, ...]
@@ -132,7 +125,6 @@ def merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...]
 class GuaranteesProfile(ProfileKind):
     """The pair that attains the lower convex hull of points (ε, δ); for one point that of Kairouz, Oh & Viswanath."""
 
-    constructor: ClassVar[str] = "guarantees"
     called: ClassVar[str | None] = "a mechanism of which only (ε, δ) is known"
     without_divergence: ClassVar[str] = ": with a δ above 0 its divergences may be infinite"
 
@@ -143,7 +135,6 @@ class GuaranteesProfile(ProfileKind):
 class RenyiProfile(ProfileKind):
     """The profile that follows from bounds on Rényi divergences of some orders, in nats."""
 
-    constructor: ClassVar[str] = "renyi"
     called: ClassVar[str | None] = "a mechanism of which only Rényi divergences are known"
     without_divergence: ClassVar[str] = ": no divergence of this order or a larger one is stated"
     has_losses: ClassVar[bool] = False
@@ -156,7 +147,6 @@ class RenyiProfile(ProfileKind):
 class ZcdpProfile(ProfileKind):
     """The profile that follows from the bound aρ on the Rényi divergence of every order a."""
 
-    constructor: ClassVar[str] = "zcdp"
     called: ClassVar[str | None] = "a mechanism of which only ρ is known"
     has_losses: ClassVar[bool] = False
 
@@ -167,7 +157,6 @@ class ZcdpProfile(ProfileKind):
 class FiniteProfile(ProfileKind):
     """The law p against q, on the same outcomes, with a relative error of each probability."""
 
-    constructor: ClassVar[str] = "finite"
     called: ClassVar[str | None] = "a mechanism with finitely many outcomes"
 
     p: tuple[float, ...]
@@ -210,7 +199,6 @@ def added(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:
 class ExponentialProfile(ProfileKind):
     """The worst pair of laws whose losses lie in an interval of this length."""
 
-    constructor: ClassVar[str] = "exponential"
     called: ClassVar[str | None] = "a selection of bounded range"
 
     range: float
@@ -220,7 +208,6 @@ class ExponentialProfile(ProfileKind):
 class ExponentialRunsProfile(ProfileKind):
     """The worst of several such runs, each of which may depend on the earlier ones."""
 
-    constructor: ClassVar[str] = "exponential_runs"
     called: ClassVar[str | None] = "selections of bounded range"
 
     range: float

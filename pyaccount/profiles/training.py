@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
 
 from pyaccount import _core
 from pyaccount.profiles.base import Graded, ProfileKind
@@ -16,8 +15,6 @@ from pyaccount.profiles.base import Graded, ProfileKind
 @dataclass(frozen=True, slots=True)
 class PoissonProfile(ProfileKind):
     """Σ_j Bin(k, p)(j) N(j, σ²) against N(0, σ²), or, if it is two-sided, against its mirror image."""
-
-    constructor: ClassVar[str] = "poisson"
 
     group_size: int
     sampling_probability: float
@@ -38,8 +35,6 @@ class PoissonProfile(ProfileKind):
 class TruncatedPoissonProfile(ProfileKind):
     """A Poisson sample that is truncated to `limit` records."""
 
-    constructor: ClassVar[str] = "truncated_poisson"
-
     dataset_size: int
     limit: int
     sampling_probability: float
@@ -50,8 +45,6 @@ class TruncatedPoissonProfile(ProfileKind):
 @dataclass(frozen=True, slots=True)
 class CopiesProfile(ProfileKind):
     """A batch with a fixed number of draws: a group of records that is drawn together as often as the law of copies says."""
-
-    constructor: ClassVar[str] = "copies"
 
     sampler: str
     group_size: int
@@ -67,8 +60,6 @@ class CopiesProfile(ProfileKind):
 class DisplacedProfile(ProfileKind):
     """The same for records that are replaced, or set to zero, and so change the contributions of the others' places."""
 
-    constructor: ClassVar[str] = "displaced"
-
     change: str
     sampler: str
     group_size: int
@@ -83,8 +74,6 @@ class DisplacedProfile(ProfileKind):
 class OpposedProfile(ProfileKind):
     """A bound from below for a batch of a fixed size whose other records contribute the opposite."""
 
-    constructor: ClassVar[str] = "opposed"
-
     dataset_size: int
     batch_size: int
     noise_multiplier: float
@@ -98,8 +87,6 @@ class FixedSizeRunProfile(ProfileKind):
     are accurate around `delta`, or around `epsilon` if that is None. From above the profile may be composed with other rounds.
     From below it bounds these rounds by themselves: for each ε the gradients are chosen for this ε.
     """
-
-    constructor: ClassVar[str] = "fixed_size_run"
 
     phases: tuple[tuple[str, int, int, int, int, float, int], ...]
     delta: float | None
@@ -126,8 +113,6 @@ def _fixed_size_curve(run: FixedSizeRunProfile) -> _core.FixedSizeCurve:
 class PublicParticipationProfile(ProfileKind):
     """A user whose participations are known to the attacker, with an upper bound on the norm of each round."""
 
-    constructor: ClassVar[str] = "public_participation"
-
     norm_bounds: tuple[float, ...]
     min_separation: int
     record_probability: float
@@ -138,8 +123,6 @@ class PublicParticipationProfile(ProfileKind):
 @dataclass(frozen=True, slots=True)
 class SummedOutputsProfile(ProfileKind):
     """A bound from below for such a user: sums of the first outputs, with secret participations."""
-
-    constructor: ClassVar[str] = "summed_outputs"
 
     shifts: tuple[tuple[float, ...], ...]
     min_separation: int
@@ -153,8 +136,6 @@ class SummedOutputsProfile(ProfileKind):
 class AllocationProfile(ProfileKind):
     """One random round among several, bounded from above, or from below: squared norms over σ², and their numbers of rounds."""
 
-    constructor: ClassVar[str] = "allocation"
-
     squares: tuple[float, ...]
     counts: tuple[int, ...]
     spacing: float
@@ -166,8 +147,6 @@ class AllocationProfile(ProfileKind):
 @dataclass(frozen=True, slots=True)
 class SeveralOfProfile(ProfileKind):
     """A bound from below for several random rounds among many of the same norm."""
-
-    constructor: ClassVar[str] = "several_of"
 
     square: float
     count: int

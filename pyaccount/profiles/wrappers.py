@@ -61,8 +61,6 @@ class _OfOne(ProfileKind):
 class SubsampledProfile(_OfOne):
     """(1 − q)Q + qP against Q, for the profile of P against Q; `reverse` is the direction add."""
 
-    constructor: ClassVar[str] = "subsampled"
-
     inner: ProfileKind
     probability: float
     reverse: bool
@@ -72,8 +70,6 @@ class SubsampledProfile(_OfOne):
 class SometimesProfile(_OfOne):
     """The profile of a mechanism that is run with a probability, where the output shows whether it was run."""
 
-    constructor: ClassVar[str] = "sometimes"
-
     inner: ProfileKind
     probability: float
 
@@ -82,7 +78,6 @@ class SometimesProfile(_OfOne):
 class ShownProfile(_OfOne):
     """A pair beside an outcome that shows the record with a probability; `reverse` is the direction add."""
 
-    constructor: ClassVar[str] = "shown"
     called: ClassVar[str | None] = "a release that may show the record, such as partition selection"
     without_divergence: ClassVar[str] = ": what shows the record has an infinite one"
 
@@ -95,7 +90,6 @@ class ShownProfile(_OfOne):
 class WorstProfile(ProfileKind):
     """The largest of several profiles, of which it is not known which one is that of the data sets."""
 
-    constructor: ClassVar[str] = "worst"
     called: ClassVar[str | None] = "partition selection"
     without_divergence: ClassVar[str] = ": a partition that only the record has makes it infinite"
 
@@ -115,7 +109,6 @@ class WorstProfile(ProfileKind):
 class SelectionProfile(ProfileKind):
     """The best of a random number of runs, from upper bounds on one run in each direction."""
 
-    constructor: ClassVar[str] = "selection"
     called: ClassVar[str | None] = "the best of a random number of runs"
 
     inner_remove: ProfileKind

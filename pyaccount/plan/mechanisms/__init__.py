@@ -26,6 +26,6 @@ PLANS: dict[type[Section], type[MechanismPlan[Any]]] = {
     kinds.RandomizedResponse: selections.RandomizedResponsePlan,
     kinds.Exponential: selections.ExponentialPlan,
     kinds.PermuteAndFlip: selections.PermuteAndFlipPlan,
-    kinds.ReportNoisyMax: selections.ReportNoisyMaxPlan,
+    kinds.ReportNoisyMax: selections.SelectionPlan,
     kinds.PartitionSelection: partitions.PartitionSelectionPlan,
 }

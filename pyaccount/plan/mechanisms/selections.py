@@ -112,11 +112,67 @@ def _ahead_by_laplace(lead: float) -> tuple[float, float]:
 
 
 class SelectionPlan(MechanismPlan[Mechanism]):
-    """What selections have in common: what they assume, and the refusal of monotone utilities under replace-one."""
+    """The largest of noisy utilities: what selections assume, and what they reveal by the law of the noise."""
 
-    called: ClassVar[str]
+    called: ClassVar[str] = "report noisy max"
+    #: The noise with which the largest noisy utility has the same output; None if the document names it.
+    same_as: ClassVar[str | None] = None
 
-    def assumptions(self, mechanism: Selection) -> tuple[Assumed, ...]:
+    def released(self, mechanism: Mechanism, group: int) -> Released:
+        """Return the profile of the law of the noise, and the pairs of two candidates."""
+        r, noise = loss_range(cast("Selection", mechanism), group), self._noise(mechanism)
+        if noise == "gumbel":
+            profile, lower = ExponentialProfile(r), GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),))
+            pairs = tuple(_two_losses(share * r, r) for share in _LARGER_LOSSES)
+            return Released(profile, lower, further_pairs=pairs, supremum=profile)
+        if noise == "exponential":
+            return flipped(r)
+        leads = [*(share * r for share in _LEADS), *_LAPLACE_LEADS]
+        equal, *ahead = _two_candidates(_ahead_by_laplace, leads, r)
+        return Released(LaplaceProfile(r, 1.0), equal, further_pairs=tuple(ahead))
+
+    def described(self, mechanism: Mechanism) -> MechanismWords:
+        """Return the theorem of bounded range, or that of noise of bounded hazard rate."""
+        selection = cast("Selection", mechanism)
+        r, noise, assumptions = loss_range(selection, 1), self._noise(mechanism), self._assumptions(selection)
+        subject = f"a selection by {self.called}" + ("" if self.same_as else f" with {noise.capitalize()} noise")
+        if noise == "gumbel":
+            return MechanismWords(
+                subject,
+                "losses of bounded range",
+                "Dong, Durfee & Rogers 2020 (arXiv:1909.13830)",
+                f"two-point losses t and t − {up(r)}, the worst t for each ε",
+                assumptions,
+                lower_end="two candidates whose utilities the record exchanges, which has the losses ±r/2",
+                lower_end_alone="two candidates at the distance that is worst for this ε",
+                several=SEVERAL,
+            )
+        changed = "of which the record changes one, or both in opposite directions"
+        return MechanismWords(
+            subject,
+            "the largest of noisy utilities, dominated by one number with Laplace noise",
+            "the lemma of paths (docs/mechanisms.md); McKenna & Sheldon 2020 (arXiv:2010.12603); Ding et al. 2021 "
+            "(arXiv:2105.07260)",
+            f"Lap({up(r)}, 1) against Lap(0, 1)",
+            assumptions,
+            lower_end=f"two candidates of equal utility, {changed}",
+            lower_end_alone=f"two candidates at the distance that is worst for this ε, {changed}",
+        )
+
+    def own_refusals(self, mechanism: Mechanism) -> list[Problem]:
+        """Refuse monotone utilities if a record is replaced, which removes one and adds another."""
+        if not cast("Selection", mechanism).monotone or self.asked.privacy.adjacency != "replace-one":
+            return []
+        message = (
+            "utilities are not monotone if a record is replaced: the one that leaves may decrease a utility and the new one "
+            "increase another: leave monotone out"
+        )
+        return [self.asked.refusal(self.node.at("mechanism", "monotone"), message, allowed="false")]
+
+    def _noise(self, mechanism: Mechanism) -> str:
+        return self.same_as or cast("ReportNoisyMax", mechanism).noise
+
+    def _assumptions(self, mechanism: Selection) -> tuple[Assumed, ...]:
         """Return what must be true of the utilities and of the release."""
         if mechanism.epsilon is not None:
             sensitivity = Assumed(
@@ -133,67 +189,6 @@ class SelectionPlan(MechanismPlan[Mechanism]):
             )
         return (sensitivity, CANDIDATES, ONLY_WHICH)
 
-    def own_refusals(self, mechanism: Mechanism) -> list[Problem]:
-        """Refuse monotone utilities if a record is replaced, which removes one and adds another."""
-        if not cast("Selection", mechanism).monotone or self.asked.privacy.adjacency != "replace-one":
-            return []
-        message = (
-            "utilities are not monotone if a record is replaced: the one that leaves may decrease a utility and the new one "
-            "increase another: leave monotone out"
-        )
-        return [self.asked.refusal(self.node.at("mechanism", "monotone"), message, allowed="false")]
-
-
-class ExponentialPlan(SelectionPlan[Exponential]):
-    """A loss of bounded range."""
-
-    called: ClassVar[str] = "the exponential mechanism"
-
-    def released(self, mechanism: Exponential, group: int) -> Released:
-        """Return the profile of bounded range, and the pair of two candidates whose utilities are exchanged."""
-        return _bounded_range(loss_range(mechanism, group))
-
-    def described(self, mechanism: Exponential) -> MechanismWords:
-        """Return the theorem of bounded range."""
-        return _bounded_range_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
-
-
-def _bounded_range(r: float) -> Released:
-    """Return the profile of losses of range r, which is a supremum, and pairs with two losses."""
-    profile = ExponentialProfile(r)
-    lower = GuaranteesProfile(((0.5 * r * (1.0 - 1e-15), 0.0),))
-    return Released(
-        profile, lower, further_pairs=tuple(_two_losses(share * r, r) for share in _LARGER_LOSSES), supremum=profile
-    )
-
-
-def _bounded_range_words(called: str, r: float, assumptions: tuple[Assumed, ...]) -> MechanismWords:
-    """Return the theorem of bounded range."""
-    return MechanismWords(
-        f"a selection by {called}",
-        "losses of bounded range",
-        "Dong, Durfee & Rogers 2020 (arXiv:1909.13830)",
-        f"two-point losses t and t − {up(r)}, the worst t for each ε",
-        assumptions,
-        lower_end="two candidates whose utilities the record exchanges, which has the losses ±r/2",
-        lower_end_alone="two candidates at the distance that is worst for this ε",
-        several=SEVERAL,
-    )
-
-
-class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
-    """The largest utility with exponential noise."""
-
-    called: ClassVar[str] = "permute-and-flip"
-
-    def released(self, mechanism: PermuteAndFlip, group: int) -> Released:
-        """Return the pair of Laplace noise, and the pair of two candidates."""
-        return flipped(loss_range(mechanism, group))
-
-    def described(self, mechanism: PermuteAndFlip) -> MechanismWords:
-        """Return the theorem of noisy utilities."""
-        return _noisy_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
-
 
 def flipped(r: float) -> Released:
     """Return what permute-and-flip reveals at the range r."""
@@ -202,42 +197,18 @@ def flipped(r: float) -> Released:
     return Released(profile, equal, further_pairs=tuple(ahead), supremum=profile)
 
 
-def _noisy_words(called: str, r: float, assumptions: tuple[Assumed, ...]) -> MechanismWords:
-    """Return the theorem of the largest utility with noise of bounded hazard rate."""
-    return MechanismWords(
-        f"a selection by {called}",
-        "the largest of noisy utilities, dominated by one number with Laplace noise",
-        "the lemma of paths (docs/mechanisms.md); McKenna & Sheldon 2020 (arXiv:2010.12603); Ding et al. 2021 (arXiv:2105.07260)",
-        f"Lap({up(r)}, 1) against Lap(0, 1)",
-        assumptions,
-        lower_end="two candidates of equal utility, of which the record changes one, or both in opposite directions",
-        lower_end_alone="two candidates at the distance that is worst for this ε, of which the record changes one, or both in "
-        "opposite directions",
-    )
+class ExponentialPlan(SelectionPlan[Exponential]):
+    """A loss of bounded range."""
+
+    called: ClassVar[str] = "the exponential mechanism"
+    same_as: ClassVar[str | None] = "gumbel"
 
 
-class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
-    """The largest of noisy utilities, by the law of the noise."""
+class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
+    """The largest utility with exponential noise."""
 
-    called: ClassVar[str] = "report noisy max"
-
-    def released(self, mechanism: ReportNoisyMax, group: int) -> Released:
-        """Return what the mechanism with the same output reveals; with Laplace noise, the pair of one number."""
-        r = loss_range(mechanism, group)
-        if mechanism.noise == "gumbel":
-            return _bounded_range(r)
-        if mechanism.noise == "exponential":
-            return flipped(r)
-        leads = [share * r for share in _LEADS]
-        equal, *ahead = _two_candidates(_ahead_by_laplace, [*leads, *_LAPLACE_LEADS], r)
-        return Released(LaplaceProfile(r, 1.0), equal, further_pairs=tuple(ahead))
-
-    def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
-        """Return the theorem of the law of the noise."""
-        r, assumptions = loss_range(mechanism, 1), self.assumptions(mechanism)
-        if mechanism.noise == "gumbel":
-            return _bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
-        return _noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)
+    called: ClassVar[str] = "permute-and-flip"
+    same_as: ClassVar[str | None] = "exponential"
 
 
 EACH = Assumed(
