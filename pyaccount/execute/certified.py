@@ -11,7 +11,6 @@ from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.errors import NumericsError
 from pyaccount.plan.conventions import contrast_words
 from pyaccount.plan.matrices.base import has_workload
-from pyaccount.plan.recursion import COMPOSED
 from pyaccount.records.certificate import (
     Contrast,
     Directions,
@@ -78,15 +77,14 @@ class CertifiedNumbers:
         return self.instance.document
 
 
+def contrast_record(description: str, epsilon: float, delta: float) -> Contrast:
+    """Return a bound that is stated for contrast; an infinite ε is not stated."""
+    return Contrast(description=description, epsilon=_known(epsilon), delta=delta)
+
+
 def unamplified_record(instance: Instance, answer: Answer) -> Contrast:
     """Return the bound for public participations as it is stated for contrast."""
-    words, delta = contrast_words(instance.theorems), answer.question.delta or 0.0
-    return Contrast(description=words, epsilon=_known(answer.upper), delta=delta)
-
-
-def composed_record(answer: Answer) -> Contrast:
-    """Return the composed bound beside that of a recursion."""
-    return Contrast(description=COMPOSED, epsilon=_known(answer.upper), delta=answer.question.delta or 0.0)
+    return contrast_record(contrast_words(instance.theorems), answer.upper, answer.question.delta or 0.0)
 
 
 def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, float, float]) -> RiskRecord:

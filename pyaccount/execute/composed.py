@@ -13,8 +13,8 @@ from pyaccount.errors import DocumentError, LimitError, path_text
 from pyaccount.execute.certified import (
     CertifiedNumbers,
     budget_lines,
-    composed_record,
     considered,
+    contrast_record,
     ordered,
     risk_record,
     searched,
@@ -48,7 +48,7 @@ from pyaccount.execute.target import NEAR_ZERO, Found, MeasuredRisk, interval_wo
 from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number
-from pyaccount.plan.recursion import recursion_errors
+from pyaccount.plan.recursion import COMPOSED, recursion_errors
 from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.records.certificate import (
     Contrast,
@@ -91,8 +91,8 @@ ALIKE = (
 )
 
 
-class DirectionInterval(NamedTuple):
-    """An interval for one direction: the true value is at least `lower` and at most `upper`."""
+class Interval(NamedTuple):
+    """The true value is at least `lower` and at most `upper`."""
 
     lower: float
     upper: float
@@ -117,40 +117,34 @@ class PinnedClaim:
     @property
     def epsilon(self) -> float:
         """The certified ε, an upper bound in nats."""
-        return self.at_delta.upper if self.anchor == "delta" else given(self.at_epsilon.question.epsilon)
+        return self.at_delta.upper if self.anchor == "delta" else number(self.at_epsilon.question.epsilon)
 
     @property
     def delta(self) -> float:
         """The certified δ, an upper bound."""
-        return given(self.at_delta.question.delta) if self.anchor == "delta" else min(self.at_epsilon.upper, 1.0)
+        return number(self.at_delta.question.delta) if self.anchor == "delta" else min(self.at_epsilon.upper, 1.0)
 
     @property
     def epsilon_lower(self) -> float:
         """A lower bound on ε: no smaller ε holds at the certified δ."""
         return max(self.direction(direction).lower for direction in DIRECTIONS)
 
-    def direction(self, direction: Direction) -> DirectionInterval:
+    def direction(self, direction: Direction) -> Interval:
         """Return the interval for ε in one direction, at the certified δ."""
-        return DirectionInterval(*self._ends(self.at_delta.directions[direction]))
+        return self._ends(self.at_delta.directions[direction])
 
     def record(self, name: str, found: Answer) -> KindOfRecord:
         """Return the guarantee of one kind of record, at the certified δ, from the answer to the same question."""
         lower, upper = self._ends(found)
         return KindOfRecord(name=name, epsilon=upper, epsilon_lower=ordered(lower, upper, f"ε of {name}"))
 
-    def _ends(self, found: Answer | DirectedAnswer) -> tuple[float, float]:
-        asked = given(self.at_delta.question.delta)
-        return (
+    def _ends(self, found: Answer | DirectedAnswer) -> Interval:
+        asked = number(self.at_delta.question.delta)
+        return Interval(
             found.lower if asked >= self.delta else 0.0,
             # A bound for the claim holds in each of the two directions, and for each kind of record.
             min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
         )
-
-
-def given(value: float | None) -> float:
-    """Return a coordinate of a question that is known to be given."""
-    assert value is not None
-    return value
 
 
 def execute(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:
@@ -227,7 +221,7 @@ def _with_profile(found: _Guarantee, engine: Engine, report: Report) -> Certifie
     points = document.accounting.profile
     if points is None:
         points = default_profile(claim.epsilon)
-    delta = given(claim.at_delta.question.delta)
+    delta = number(claim.at_delta.question.delta)
     unamplified = _unamplified(found, engine)
     profile: tuple[Answer, ...] = ()
     lemma: Contrast | None = None
@@ -300,7 +294,7 @@ def _unamplified(found: _Guarantee, engine: Engine) -> Contrast:
         if near_zero and unamplified_bounds(instance) == found.bounds:
             # The question is that of the claim, whose ε is not resolved any further here either.
             return unamplified_record(instance, claim.at_delta)
-        question = Question(None, given(claim.at_delta.question.delta), CONTRAST_TOLERANCE)
+        question = Question(None, number(claim.at_delta.question.delta), CONTRAST_TOLERANCE)
         return unamplified_record(instance, contrast(instance, engine, question))
 
 
@@ -308,9 +302,10 @@ def _composed_bound(found: _Guarantee, engine: Engine, missing: list[NotComputed
     """Return the composed bound at the certified δ; None if the guarantee is that."""
     if not found.instance.recursive:
         return None
-    question = Question(None, given(found.claim.at_delta.question.delta), found.plan.tolerance)
+    delta = number(found.claim.at_delta.question.delta)
     try:
-        return composed_record(engine.ask(found.instance.composed(), question))
+        answer = engine.ask(found.instance.composed(), Question(None, delta, found.plan.tolerance))
+        return contrast_record(COMPOSED, answer.upper, delta)
     except LimitError:
         missing.append("composed bound")
         return None
@@ -344,19 +339,14 @@ def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[D
 
 
 def _ends(claim: PinnedClaim, profile: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
-    """Return the known points of each direction's profile; empty if there is no profile."""
-    return {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
-
-
-def _known(claim: PinnedClaim, profile: Sequence[Answer], direction: Direction) -> list[CurvePoint]:
-    """Return the known points of one direction's profile: its own and the guarantee, which holds in both directions."""
-    points = [
-        CurvePoint(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile
-    ]
-    least = min(claim.delta, claim.at_epsilon.directions[direction].upper)
-    return sorted(
-        [*points, CurvePoint(claim.epsilon, least), CurvePoint(claim.direction(direction).upper, claim.delta)]
-    )
+    """Return the known points of each direction's profile, its own and the guarantee, which holds in both; empty without one."""
+    points: dict[Direction, list[CurvePoint]] = {}
+    for side in DIRECTIONS if profile else ():
+        least = min(claim.delta, claim.at_epsilon.directions[side].upper)
+        ends = [CurvePoint(claim.epsilon, least), CurvePoint(claim.direction(side).upper, claim.delta)]
+        own = [CurvePoint(number(one.question.epsilon), min(1.0, one.directions[side].upper)) for one in profile]
+        points[side] = sorted([*own, *ends])
+    return points
 
 
 def _interval_words(found: Found | None) -> list[str]:
@@ -411,7 +401,7 @@ def _solved(plan: CompiledDocument, claim: PinnedClaim, solution: Solution | Non
 
 
 def _point(answer: Answer, claim: PinnedClaim, direction: Direction | None = None) -> ProfilePoint:
-    source, epsilon = answer if direction is None else answer.directions[direction], given(answer.question.epsilon)
+    source, epsilon = answer if direction is None else answer.directions[direction], number(answer.question.epsilon)
     # δ falls with ε, and the guarantee was found more finely than the profile: from its ε on, its δ bounds both
     # directions.
     upper = min(source.upper, 1.0 if epsilon < claim.epsilon else claim.delta, 1.0)
@@ -494,7 +484,8 @@ def _evidence(
         width = max(0.0, risk.upper - risk.lower)
         if math.isfinite(width):
             budget.append(BudgetLine(source=words, direction="both", contribution=width))
-    alike = _alike(bounds)
+    grouped = max(((side.kinds, len(side.upper)) for side in bounds.values() if side.kinds is not None), default=None)
+    alike = None if grouped is None else AlikeRecord(kinds=grouped[0], composed=grouped[1])
     # For groups, the tolerance applies to the whole interval, not only to what their compositions add.
     within = anchor.within_tolerance if alike is None else narrow(anchor, plan.tolerance)
     within = within and (risk is None or risk.within_tolerance)
@@ -511,11 +502,3 @@ def _evidence(
         profile_work=profile_work,
         error_budget=budget,
     )
-
-
-def _alike(bounds: DirectedBounds) -> AlikeRecord | None:
-    """Return how many kinds of rounds exist and were composed, in the direction with most; None if none is grouped."""
-    counts = [
-        (bounds[side].kinds or 0, len(bounds[side].upper)) for side in DIRECTIONS if bounds[side].kinds is not None
-    ]
-    return AlikeRecord(kinds=max(counts)[0], composed=max(counts)[1]) if counts else None

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
+from pyaccount.execute.certified import contrast_record
 from pyaccount.execute.engine import RESOLVED, Engine, Question, mass_at_infinity
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
@@ -47,7 +48,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast | 
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
-        return _of_group(delta, math.nextafter(group * pure, math.inf))
+        return contrast_record(WORDS, math.nextafter(group * pure, math.inf), delta)
 
     floor = max(mass_at_infinity(side.upper) for side in bounds.values()) * (1.0 - _ROUNDED)
 
@@ -68,25 +69,21 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> Contrast | 
         return over
 
     if excess(0.0) <= 0.0:
-        return _of_group(delta, 0.0)
+        return contrast_record(WORDS, 0.0, delta)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
         if hopeless(high):
-            return _of_group(delta, None)
+            return contrast_record(WORDS, math.inf, delta)
         low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
-        return _of_group(delta, None)
+        return contrast_record(WORDS, math.inf, delta)
     while high - low > NEAR * high and high > SMALLEST:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle
         else:
             low = middle
-    return _of_group(delta, math.nextafter(group * high, math.inf))
-
-
-def _of_group(delta: float, epsilon: float | None) -> Contrast:
-    return Contrast(description=WORDS, epsilon=None if epsilon == math.inf else epsilon, delta=delta)
+    return contrast_record(WORDS, math.nextafter(group * high, math.inf), delta)
 
 
 def _single(document: Document, group: int) -> Document:

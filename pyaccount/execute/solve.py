@@ -307,7 +307,8 @@ def _edge(search: Search, low: float, high: float, width: float) -> float:
     """
     known, open_end = (low, high) if low in search.failed else (high, low)
     verdicts = (search.failed if known in search.failed else search.held)[known], search.undecided[open_end]
-    at_known, at_open = (math.log(_missed(search, verdict, upper=known in search.held)) for verdict in verdicts)
+    ends = (one.found.upper if known in search.held else one.found.lower for one in verdicts)
+    at_known, at_open = (math.log(max(end / search.target.limit, sys.float_info.min)) for end in ends)
     share = 0.5
     if math.isfinite(at_known) and math.isfinite(at_open) and at_known * at_open < 0.0 and search.steps % 5 != 4:
         share = at_known / (at_known - at_open)
@@ -315,12 +316,6 @@ def _edge(search: Search, low: float, high: float, width: float) -> float:
     distance = abs(math.log(high / low))
     share = min(max(share - 0.3 * width / distance, 0.05), 0.95)
     return known * math.exp(share * math.log(open_end / known))
-
-
-def _missed(search: Search, verdict: CandidateVerdict, *, upper: bool) -> float:
-    """Return the upper or the lower end of the interval found, in units of the target."""
-    found = verdict.found.upper if upper else verdict.found.lower
-    return max(found / search.target.limit, sys.float_info.min)
 
 
 def _stride(verdict: CandidateVerdict, least: float) -> float:

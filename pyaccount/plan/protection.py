@@ -51,10 +51,6 @@ class Protection:
         for phase in self.phases:
             yield from phase.every()
 
-    def about(self, node: Node) -> Case:
-        """Return the question about one node."""
-        return Case(self, node)
-
     def cases(self) -> list[Case]:
         """Return the question about each phase."""
         return [Case(self, phase) for phase in self.phases]

@@ -163,7 +163,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if known is not None and known < threshold:
         # The composed phases prove the claim without samples.
         return Betting(plain_proposal(mechanism, direction), known, (), 0.0, proven=True)
-    found = [_plain_betting(claim, direction, estimate.value)]
+    found = [_blind_betting(claim, plain_proposal(mechanism, direction), (1.0, 0.0), estimate.value)]
     quick = COMPARED_FROM * mechanism.cost
     special = _special_betting(sampler, claim, direction, estimate, quick)
     lasts = math.inf if special is None else _times(special) * special.expected_samples
@@ -544,11 +544,6 @@ def _mixed_betting(
         if dear * betting.expected_samples < most:
             best, most = betting, dear * betting.expected_samples
     return best
-
-
-def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
-    """Return the test by plain samples, without measuring any."""
-    return _blind_betting(claim, plain_proposal(claim.mechanism, direction), (1.0, 0.0), mean)
 
 
 def _blind_betting(claim: Claim, proposal: Proposal, bound: tuple[float, float], mean: float) -> Betting:

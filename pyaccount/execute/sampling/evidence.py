@@ -42,7 +42,6 @@ from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
-    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.plan.compiled import Instance
 
 #: The engine of a guarantee that is proven by moments.
@@ -68,8 +67,12 @@ def _evidence_record(session: Session, result: Result, fallback: Answer) -> Evid
     if result.kind == "deterministic":
         last = {}
         if result.proof is not None:
-            engine = MOMENTS
-            budget += _moment_lines(result.proof)
+            engine, proof = MOMENTS, result.proof
+            # All of δ counts, since its distance to the truth is unknown.
+            how = f"bound by {'a moment' if proof.polynomial is None else 'moments together'}, rounded up (all of δ)"
+            weights = "bound by the weights of a proposal (all of δ)"
+            budget.append(BudgetLine(source=how, direction="remove", contribution=proof.remove))
+            budget.append(BudgetLine(source=weights, direction="add", contribution=proof.add))
         elif composed is None:
             # The bound is that of the unamplified Gaussian mechanism, whose directions are equal.
             engine = f"closed form (one Gaussian mechanism, not amplified), which no {tried} improved on; {engine}"
@@ -135,15 +138,6 @@ def _evidence_record(session: Session, result: Result, fallback: Answer) -> Evid
         alike=None,
         error_budget=budget,
     )
-
-
-def _moment_lines(proof: MomentProof) -> list[BudgetLine]:
-    """Return the budget lines of a proof by moments. All of δ counts, since its distance to the truth is unknown."""
-    how = "a moment" if proof.polynomial is None else "moments together"
-    return [
-        BudgetLine(source=f"bound by {how}, rounded up (all of δ)", direction="remove", contribution=proof.remove),
-        BudgetLine(source="bound by the weights of a proposal (all of δ)", direction="add", contribution=proof.add),
-    ]
 
 
 class SampledResult(NamedTuple):

@@ -171,7 +171,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     session.sampler.stage("pilot")
     session.estimate(mechanism, epsilon)
     pricing = _Pricing(session, search)
-    claim = document.blank is None
+    blank, claim = None if document.blank is None else str(document.blank[-1]), document.blank is None
     covered = claim and search.fallback <= acceptance.delta
     asked = document.accounting.method == "renyi"
     tested, ends = ([], None) if covered or asked else pricing.sequence()
@@ -186,13 +186,16 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
     return Forecast(
         epsilon=epsilon,
-        blank=None if document.blank is None else str(document.blank[-1]),
+        blank=blank,
         pilot_value=None if claim else search.pilot_value,
-        estimates=_stated(session, mechanism, epsilon),
+        estimates={
+            side: stated_estimates(session.estimator, mechanism, side, (epsilon,), (SHARDS, MOST_SHARDS))[0]
+            for side in mechanism.directions
+        },
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
         draws=draws,
-        cyclic_noise=_cyclic(session),
+        cyclic_noise=composed_noise(session) if blank == "multiplier" else None,
     )
 
 
@@ -211,13 +214,6 @@ def _search(session: Session) -> GridSearch:
     return GridSearch(
         1.0, bound if bound <= delta else math.inf, [Grid((0.0,))], lambda _: (instance, epsilon, acceptance), cost
     )
-
-
-def _stated(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
-    return {
-        direction: stated_estimates(session.estimator, mechanism, direction, (epsilon,), (SHARDS, MOST_SHARDS))[0]
-        for direction in mechanism.directions
-    }
 
 
 def _draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
@@ -262,13 +258,6 @@ def _power(replicas: Replicas) -> str:
     how = f" by blocks of {replicas.block} rounds" if replicas.block else ""
     how = f" with at most {replicas.most_busy} busy replicas" if replicas.most_busy else how
     return f"the power {replicas.order} of the likelihood ratio{how}"
-
-
-def _cyclic(session: Session) -> float | None:
-    """Return σ for the same document under cyclic Poisson sampling, which composes; None if there is none."""
-    document = session.plan.document
-    blank = document.blank
-    return None if blank is None or blank[-1] != "multiplier" else composed_noise(session)
 
 
 def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:

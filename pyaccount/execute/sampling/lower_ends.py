@@ -82,7 +82,9 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
     distances, shares = (FAR_DISTANCES, FAR_SHARES) if far else (LOWER_DISTANCES, LOWER_SHARES)
     places = places_below(sought.epsilon, distances)
     looks = _looks(sampler, attained, direction, proposal, places)
-    lost = [_lost(sampler, attained, direction, proposal, place) for place in places]
+    limits = [sampler.limits(attained, direction, proposal, place, upper=False) for place in places]
+    # How far δ of the run may be below the mean that is drawn.
+    lost = [one.generator + one.below for one in limits]
     log_target, needed = math.log(1.0 / sought.failure_probability), []
     for (mean, square), less in zip(looks[1:], lost[1:], strict=True):
         gap = mean - sought.delta - less
@@ -132,14 +134,6 @@ def _enough(distances: Sequence[float], needed: Sequence[float], tolerance: floa
     near = [samples for distance, samples in pairs if tolerance <= distance <= AWAY * tolerance]
     possible = [samples for samples in near if math.isfinite(samples)]
     return math.ceil(MARGIN * possible[-1] / SHARD) if possible else 0
-
-
-def _lost(
-    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
-) -> float:
-    """Return how far δ of the run may be below the mean that is drawn."""
-    limits = sampler.limits(mechanism, direction, proposal, epsilon, upper=False)
-    return limits.generator + limits.below
 
 
 def fewer_shards(proposal: Proposal, shards: int) -> int:

@@ -125,7 +125,8 @@ def draw(  # noqa: PLR0913, PLR0917 - the samples to draw, and their number
 
     def losses(judged: SampledMechanism) -> _core.LossHistogram:
         total = None
-        waves = sampler.losses(judged, direction, proposal, edges_around(epsilon), sampler.stream("profile", shards))
+        stream = sampler.stream("profile", shards)
+        waves = sampler.waves(judged, direction, proposal, (), stream, edges_around(epsilon))
         for part in (wave.histogram for wave in waves):
             assert part is not None
             total = part if total is None else total.merged(part)

@@ -218,30 +218,13 @@ class Sampler:
     ) -> Generator[Wave, None, None]:
         """Yield the sums of the stream's shards for each table, wave by wave. Few more waves are drawn than are used.
 
-        With the `edges` of bins, each wave has a histogram of its losses too. Raises `LimitError`.
+        With `edges`, the first edge and the width of bins, each wave has a histogram of its losses too. Raises `LimitError`.
         """
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)
         # Most tests end within a few shards.
         first = FIRST_WAVES if stream.purpose == "verification" else None
         job = Job(mechanism.recipe, curve, direction, proposal, tuple(tables), key, edges, first)
-        return self._waves(job, stream.count)
-
-    def losses(
-        self,
-        mechanism: SampledMechanism,
-        direction: Direction,
-        proposal: Proposal,
-        edges: tuple[float, float],
-        stream: Stream,
-    ) -> Generator[Wave, None, None]:
-        """Yield histograms of the losses of the stream's shards, by waves; `edges` are the first edge and the bin width.
-
-        Raises `LimitError`.
-        """
-        return self.waves(mechanism, direction, proposal, (), stream, edges)
-
-    def _waves(self, job: Job, count: int) -> Generator[Wave, None, None]:
-        with self._limited(), closing(self._runner.waves(job, count, self._remaining)) as waves:
+        with self._limited(), closing(self._runner.waves(job, stream.count, self._remaining)) as waves:
             for wave in waves:
                 self.samples += len(wave.sums) * SHARD
                 yield wave

@@ -196,7 +196,11 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
     below = _bets_below(sampler, claim, direction, betting)
-    edges = edges_around(claim.epsilon) if _may_be_counted(claim, direction, proposal) else None
+    # A histogram of the losses is of use if it says more than one of plain samples, and is one of δ: samples with a floor lack a
+    # part of δ, for which there is a bound only at the ε of the test.
+    single = not proposal.components and proposal.floor is None
+    counted = claim.stated is not None and single and proposal != plain_proposal(claim.mechanism, direction)
+    edges = edges_around(claim.epsilon) if counted else None
     return _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate, below, edges))
 
 
@@ -212,15 +216,6 @@ def _bets_below(sampler: Sampler, claim: Claim, direction: Direction, betting: B
     log_target = claim.log_target - math.log(share_of(TYPICAL) / len(mechanism.directions))
     expected = (max(betting.expected_samples, SHARD), log_target)
     return lower_bets(places, betting.squares, lost, delta, shares=LOWER_SHARES, expected=expected)
-
-
-def _may_be_counted(claim: Claim, direction: Direction, proposal: Proposal) -> bool:
-    """Return whether a histogram of a test's losses says more than one of plain samples, and is one of δ.
-
-    Samples with a floor lack a part of δ, for which there is a bound only at the ε of the test.
-    """
-    single = not proposal.components and proposal.floor is None
-    return claim.stated is not None and single and proposal != plain_proposal(claim.mechanism, direction)
 
 
 class _Planned(NamedTuple):
@@ -263,20 +258,14 @@ def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
                 break
     samples = shards * SHARD
     mean = value / samples
-    return Test(
-        direction=direction,
-        noise_multiplier=claim.noise_multiplier,
-        epsilon=claim.epsilon,
-        threshold=claim.delta,
-        proposal=betting.proposal,
-        limits=limits,
+    accepted = wealth.reached(claim.log_target)
+    return replace(
+        _without_samples(claim, direction, betting.proposal, limits, accepted=accepted),
         betting_fractions=tuple(bet.fraction for bet in table.bets),
         samples=samples,
         log_wealth=wealth.highest,
-        log_target=claim.log_target,
         mean=mean,
         standard_error=_error(mean, square, samples),
-        accepted=wealth.reached(claim.log_target),
         below=below,
         losses=losses,
     )
@@ -418,25 +407,12 @@ def run_fixed_sample_tests(
         mean = value / plan.samples
         # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of
         # non-negative numbers has a relative error of less than a unit of rounding for each.
-        error = limits.generator + limits.added + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
-        accepted = mean + error <= plan.bar
-        tests.append(
-            Test(
-                direction=direction,
-                noise_multiplier=claim.noise_multiplier,
-                epsilon=epsilon,
-                threshold=plan.bar,
-                proposal=proposal,
-                limits=limits,
-                betting_fractions=(),
-                samples=plan.samples,
-                log_wealth=0.0,
-                log_target=-math.log(plan.failure_probability),
-                mean=mean,
-                standard_error=_error(mean, square, plan.samples),
-                accepted=accepted,
-            )
-        )
+        off = limits.generator + limits.added + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
+        accepted = mean + off <= plan.bar
+        judged = replace(claim, delta=plan.bar, log_target=-math.log(plan.failure_probability))
+        test = _without_samples(judged, direction, proposal, limits, accepted=accepted)
+        error = _error(mean, square, plan.samples)
+        tests.append(replace(test, samples=plan.samples, log_wealth=0.0, mean=mean, standard_error=error))
         if not accepted:
             break
     return tuple(tests)
