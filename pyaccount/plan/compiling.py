@@ -146,7 +146,7 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     for refusals in (
         schedule_refusals,
         own_probability_refusals,
-        _matrix_refusals,
+        lambda case: matrix_plan(case).refusals(),
         _dependent_rounds,
         _search_refusals,
     ):
@@ -250,11 +250,6 @@ def _workload_refusals(case: RunCase) -> list[Problem]:
     return []
 
 
-def _matrix_refusals(case: RunCase) -> list[Problem]:
-    """Return what the matrix of a node refuses."""
-    return matrix_plan(case).refusals()
-
-
 def _dependent_rounds(case: RunCase) -> list[Problem]:
     """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
     plan = sampler_plan(case)
@@ -279,35 +274,38 @@ def _search_refusals(case: RunCase) -> list[Problem]:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
         return case.asked.problem("no-optimum", path, remedy, allowed=allowed)
 
+    node = case.node
+    also = (
+        [
+            refused(
+                node.at("noise", "also"),
+                "a matrix is not optimised if several sums of a batch are released",
+                "leave also out",
+            )
+        ]
+        if node.noise.also
+        else []
+    )
     if sampler_plan(case).spaced_pattern() is not None:
-        if case.node.noise.also:
-            message = "a matrix is not optimised if several sums of a batch are released"
-            return [refused(case.node.at("noise", "also"), message, "leave also out")]
-        if case.node.matrix.banded:
-            return []
+        if also or node.matrix.banded:
+            return also
         message = "without sampling, buffers are optimised for the participations that the order allows by default"
-        return [refused(case.node.at("matrix", "optimize_for"), message, "leave it to its default")]
+        return [refused(node.at("matrix", "optimize_for"), message, "leave it to its default")]
     if sampler_plan(case).differentiable() is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
-        message, allowed = (
-            sampler_plan(case).unsteered(),
-            f"use {known} (users that share no records)",
-        )
-        return [refused(case.node.at("sampler", "kind"), message, allowed)]
+        allowed = f"use {known} (users that share no records)"
+        return [refused(node.at("sampler", "kind"), sampler_plan(case).unsteered(), allowed)]
     problems = []
     if case.asked.privacy.adjacency == "replace-one":
         message = "derivatives of δ are implemented for one record added or removed, not for one that is replaced"
         problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
-    if case.node.truncation() is not None:
+    if node.truncation() is not None:
         message = "a matrix is not optimised for truncated batches"
-        problems.append(refused(case.node.at("sampler", "truncate_to"), message, "leave truncate_to out"))
-    if case.node.count > 1:
+        problems.append(refused(node.at("sampler", "truncate_to"), message, "leave truncate_to out"))
+    if node.count > 1:
         message = "a matrix is not optimised for a body that is run several times"
-        problems.append(refused(case.node.at("count"), message, "leave count out"))
-    if case.node.noise.also:
-        message = "a matrix is not optimised if several sums of a batch are released"
-        problems.append(refused(case.node.at("noise", "also"), message, "leave also out"))
-    return problems
+        problems.append(refused(node.at("count"), message, "leave count out"))
+    return problems + also
 
 
 def _theorem(case: Case) -> Theorem:

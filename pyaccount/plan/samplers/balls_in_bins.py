@@ -169,9 +169,8 @@ class BallsInBinsPlan(WholeRun[BallsInBins]):
 
     def displaced(self, limit: int) -> float:
         """Return the bound for the record's own bin, which is drawn once."""
-        assert self.node.training.dataset_size is not None
         rate = self.largest_rate() * (1.0 + truncated.ROUNDING)
-        return rarely.upper_tail(self.node.training.dataset_size - 1, rate, limit)
+        return rarely.upper_tail(number(self.node.training.dataset_size) - 1, rate, limit)
 
     def worst(self) -> Worst:
         """Return the case in which the bin of a record is known."""

@@ -192,9 +192,7 @@ class SamplerPlan(OfSampler[Sampler]):
 
     def largest_batch(self) -> int:
         """Return the largest possible batch, for documents that solve for the batch size."""
-        records = self.node.training.dataset_size
-        assert records is not None  # the document's rules require it for this blank
-        return records
+        return number(self.node.training.dataset_size)  # the document's rules require it for this blank
 
     def distinct_records(self) -> float | None:
         """Return the expected number of distinct records in a batch; None if the data set's size is unknown."""

@@ -81,9 +81,8 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     def draws(self) -> tuple[str, int, int, int]:
         """Return how a run draws, for the core: (sampler, data set, batch, subset)."""
-        dataset = self.node.training.dataset_size
-        assert dataset is not None  # the document's rules require it for these samplers
-        return self.core, dataset, self.node.batch_size(), self.subset()
+        # The document's rules require the size for these samplers.
+        return self.core, number(self.node.training.dataset_size), self.node.batch_size(), self.subset()
 
     def exchangeable(self) -> bool:
         """Whether the other draws are independent of how often the group is drawn, given that number."""
@@ -185,9 +184,6 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
             "b": self.subset(),
         }
 
-    def _text(self, template: str) -> str:
-        return template.format(**self._sizes())
-
     def _reduction(self, theorem: str, source: str, pair: str, size: Assumed) -> Reduction:
         exact = self.exact()
         drawn = self.drawn.filled(**self._sizes())
@@ -220,14 +216,16 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
         return f"two data sets: {sets}{several}. All rounds."
 
     def _tight(self) -> Reduction:
-        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
-        theorem = "dominating pair of Gaussian mixtures with doubled shifts"
-        pair = f"{self._text(f'Σ_j {self.symbols}')}·N(2j, {sigma}²) against N(0, {sigma}²)"
+        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self.symbols.format(**self._sizes())
+        theorem, pair = (
+            "dominating pair of Gaussian mixtures with doubled shifts",
+            f"Σ_j {p}·N(2j, {sigma}²) against N(0, {sigma}²)",
+        )
         return self._reduction(theorem, self.tight_source, pair, LEAST_SIZE)
 
     def _added(self) -> Reduction:
         """Return the theorem for added records: without one its slot draws another record, as if it were replaced."""
-        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self._text(self.symbols)
+        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self.symbols.format(**self._sizes())
         theorem = "advanced joint convexity with a coupling of the two batches"
         pair = (
             f"h(α′) = Σ_{{j≥1}} p_j·G_{{2j}}(1 + (α′−1)/η), p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1"
@@ -236,7 +234,7 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     def _changed(self) -> Reduction:
         privacy = self.asked.privacy
-        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self._text(self.symbols)
+        sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self.symbols.format(**self._sizes())
         zeroed = privacy.adjacency == "zero-out"
         several = self.exchangeable() and (not self.once or privacy.group_size != 1)
         joint = (

@@ -224,10 +224,8 @@ class TruncatedPoisson(InPlace[Any]):
     def bounds(self) -> DirectedBounds:
         """Return the rounds given r; the lower bound is for data sets whose other records contribute nothing."""
         assert self.asked.privacy.adjacency == "zero-out"
-        p, sigma, limit = self.node.sampling_probability(), number(self.node.noise.multiplier), self.node.truncation()
-        records = self.node.training.dataset_size
-        assert records is not None
-        assert limit is not None
+        p, sigma = self.node.sampling_probability(), number(self.node.noise.multiplier)
+        records, limit = number(self.node.training.dataset_size), number(self.node.truncation())
         upper = [TruncatedPoissonProfile(records, limit, p, sigma, reverse) for reverse in (False, True)]
         least = _kept(records, p, limit)
         lower = [PoissonProfile(1, least, sigma, two_sided=False, reverse=reverse) for reverse in (False, True)]

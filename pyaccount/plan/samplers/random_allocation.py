@@ -253,29 +253,22 @@ class SampledAllocations(InPlace[RandomAllocation]):
     def words(self) -> Reduction:
         """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I), or its mirror image."""
         t, k = self.sampler.iterations_per_allocation, self.sampler.participations
-        sigma = value_or_symbol(self.node.noise.multiplier, "σ")
-        mirrored = self.inner.mirrored()
+        sigma, mirrored = value_or_symbol(self.node.noise.multiplier, "σ"), self.inner.mirrored()
+        shift, subject = "x", f"random allocation of {k} of {t} rounds"
+        theorem = f"dominating pair of an allocation: {'mixtures' if mirrored else 'a mixture'} over the choices of its rounds"
+        source, rounds, patterns = MIRRORED if mirrored else PAIR, _composed(self.node, t, 1), f"{k} of {t} rounds"
         if self.inner.with_matrix():
-            other = f"Σ_x w_x N(−Cx, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
-            return Reduction(
-                path=self.node.path,
-                subject=f"random allocation of {k} of {t} rounds, {matrix_plan(self.inner).text()}",
-                theorem="dominating pair on the whole run: mixtures over participation patterns",
-                source=PATTERNS,
-                pair=f"Σ_x w_x N(Cx, {sigma}²I) against {other}; x = {k} of every {t} rounds, all choices equally likely",
-                rounds=rounds_text(self.node),
-                tight=True,
-                remark=None,
-                assumed=_assumptions(self.asked.privacy, self.node, self.sampler),
-            )
-        other = f"Σ_x w_x N(−x, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
+            shift, subject = "Cx", f"{subject}, {matrix_plan(self.inner).text()}"
+            theorem = "dominating pair on the whole run: mixtures over participation patterns"
+            source, rounds, patterns = PATTERNS, rounds_text(self.node), f"{k} of every {t} rounds"
+        other = f"Σ_x w_x N(−{shift}, {sigma}²I)" if mirrored else f"N(0, {sigma}²I)"
         return Reduction(
             path=self.node.path,
-            subject=f"random allocation of {k} of {t} rounds",
-            theorem=f"dominating pair of an allocation: {'mixtures' if mirrored else 'a mixture'} over the choices of its rounds",
-            source=MIRRORED if mirrored else PAIR,
-            pair=f"Σ_x w_x N(x, {sigma}²I) against {other}; x = {k} of {t} rounds, all choices equally likely",
-            rounds=_composed(self.node, t, 1),
+            subject=subject,
+            theorem=theorem,
+            source=source,
+            pair=f"Σ_x w_x N({shift}, {sigma}²I) against {other}; x = {patterns}, all choices equally likely",
+            rounds=rounds,
             tight=True,
             remark=None,
             assumed=_assumptions(self.asked.privacy, self.node, self.sampler),

@@ -125,13 +125,11 @@ class Renewal(WholeRun[Sampler]):
 
     def _overlapping(self, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
         """Return the mechanism for columns that may be longer than the separation; its likelihood ratio is enclosed."""
-        matrix_columns, steps = columns(self, self.node.separation() or 1), number(self.node.training.iterations)
-        records, warm = self.records(), self.start() == "warm"
-        p = self.node.sampling_probability()
-        described = (matrix_columns, sigma, p, records, warm)
+        steps, p, warm = number(self.node.training.iterations), self.node.sampling_probability(), self.start() == "warm"
+        described = (columns(self, self.node.separation() or 1), sigma, p, self.records(), warm)
         above: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, False))
         below: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, True))
-        cost = (STEP_COST + USER_COST * (records - 1) + matrix_plan(self).product_cost()) * steps
+        cost = (STEP_COST + USER_COST * (self.records() - 1) + matrix_plan(self).product_cost()) * steps
         lower = SampledMechanism(below, directions, steps, cost, below.core.plain_parameter, enclosed=True)
         return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
 
@@ -142,29 +140,22 @@ class Renewal(WholeRun[Sampler]):
         these draws times the largest probability of such a count. If no other record contributes, the run differs from
         one without truncation by no more in total variation.
         """
-        assert self.node.training.dataset_size is not None
         # A tail may grow by many times as much as its rate, so the rate is rounded up.
-        rate, rest = self.largest_rate() * (1.0 + truncated.ROUNDING), self.node.training.dataset_size - 1
+        rate, rest = self.largest_rate() * (1.0 + truncated.ROUNDING), number(self.node.training.dataset_size) - 1
         n, b = number(self.node.training.iterations), self.node.separation() or 1
         return min(1.0, min(n * rate, math.ceil(n / b)) * rarely.upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def rare_truncation(self, limit: int) -> RareTruncation:
         """Return what truncation adds, from the probability of being drawn in each round, for either start."""
-        assert self.node.training.dataset_size is not None
-        b, p, rounds = (
-            self.node.separation() or 1,
-            self.node.sampling_probability(),
-            number(self.node.training.iterations),
-        )
+        b, p = self.node.separation() or 1, self.node.sampling_probability()
+        rounds, rest = number(self.node.training.iterations), number(self.node.training.dataset_size) - 1
         if self.start() == "warm":
             # A tail may grow by many times as much as its rate, so the rate is rounded up.
             stationary = max(self.largest_rate(), p / (1.0 + (b - 1) * p))
             rates = [(min(1.0, stationary * (1.0 + truncated.ROUNDING)), rounds)]
         else:
             rates = rarely.counted_rates(rarely.cold_rates(p, b, rounds))
-        tails = [
-            (count, rate, rarely.upper_tail(self.node.training.dataset_size - 1, rate, limit)) for rate, count in rates
-        ]
+        tails = [(count, rate, rarely.upper_tail(rest, rate, limit)) for rate, count in rates]
         full = math.fsum(count * tail for count, _, tail in tails)
         hit = math.fsum(count * rate * tail for count, rate, tail in tails)
         return rarely.of_renewal(hit, full, p, b)

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import GROUP_LEMMA, SECRET, refused_groups
+from pyaccount.plan.common import GROUP_LEMMA, SECRET, number, refused_groups
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ def truncation_note(run: TrainingNode, largest_rate: Callable[[], float]) -> str
     """
     if run.training.expected_batch_size == "solve":
         return "The expected batch size is that of the records drawn, before truncation."
-    limit, records = run.truncation(), run.training.dataset_size
-    assert limit is not None
-    assert records is not None
+    limit, records = number(run.truncation()), number(run.training.dataset_size)
     return (
         "The expected batch size is that of the records drawn, before truncation; a batch is truncated with probability at most "
         f"{up(chernoff_tail(records, largest_rate(), limit + 1), 2)} (Chernoff)."

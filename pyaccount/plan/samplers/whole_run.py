@@ -176,15 +176,31 @@ class WholeRun(SamplerPlan[Sampler]):
         return [*problems, *self.own_refusals(), *sampled_blanks(self.asked, "group_size")]
 
 
-class TruncatedRun(InPlace[Any]):
-    """Runs with truncated batches, given the counts of other records."""
+class OfTruncated(InPlace[Any]):
+    """What both theorems about truncated batches share: the limit, and what runs without truncation refuse."""
 
     inner: WholeRun[Any]
     sampled: ClassVar[bool] = True
 
+    @property
+    def limit(self) -> int:
+        """The most records of a batch."""
+        return number(self.node.truncation())
+
+    def refusals(self) -> list[Problem]:
+        """Refuse what runs without truncation refuse."""
+        return self.inner.refusals()
+
+
+class TruncatedRun(OfTruncated):
+    """Runs with truncated batches, given the counts of other records."""
+
     def words(self) -> Reduction:
-        """Return the theorem for runs with truncated batches, given the counts of other records."""
-        usual, limit = self.inner.words(), self.node.truncation()
+        """Return the theorem for runs with truncated batches, given the counts of other records.
+
+        The lower bound is by runs without truncation; their distance is unknown while a rate is the blank.
+        """
+        usual, limit = self.inner.words(), self.limit
         return replace(
             usual,
             subject=f"{usual.subject}, batches truncated to {limit}",
@@ -196,50 +212,31 @@ class TruncatedRun(InPlace[Any]):
             ),
             tight=False,
             remark=truncated.truncation_note(self.node, self.inner.largest_rate),
-            lower_end=self._lower_end(),
+            lower_end=truncated.lower_end(self.inner.displaced(limit) if rarely.known(self.asked) else None),
             assumed=self.inner.truncated_assumptions(usual.assumed),
         )
 
-    def _lower_end(self) -> str:
-        """Describe the lower bound, by runs without truncation; their distance is unknown while a rate is the blank."""
-        limit = self.node.truncation()
-        assert limit is not None
-        return truncated.lower_end(self.inner.displaced(limit) if rarely.known(self.asked) else None)
-
     def mechanism(self) -> SampledMechanism:
         """Return the mechanism to sample: the likelihood ratio of a run and of the counts of other records."""
-        built, limit = self.inner.mechanism(), self.node.truncation()
-        assert limit is not None
-        assert self.node.training.dataset_size is not None
-        recipe: Recipe[_core.Sampled] = Recipe(
-            "Sampled.truncated", (built.recipe, self.node.training.dataset_size, limit)
-        )
+        built, records = self.inner.mechanism(), number(self.node.training.dataset_size)
+        recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, records, self.limit))
         # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation,
         # whose δ exceeds the true one by at most `displaced` (for `add`: by at most e^ε times that).
-        lower = replace(built, overstated=self.inner.displaced(limit))
+        lower = replace(built, overstated=self.inner.displaced(self.limit))
         cost = built.cost + COUNT_COST * built.steps
         return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)
 
-    def refusals(self) -> list[Problem]:
-        """Refuse what runs without truncation refuse."""
-        return self.inner.refusals()
 
-
-class RarelyTruncated(InPlace[Any]):
+class RarelyTruncated(OfTruncated):
     """Runs that are truncated so seldom that the pair without truncation is used."""
-
-    inner: WholeRun[Any]
-    sampled: ClassVar[bool] = True
 
     def words(self) -> Reduction:
         """Return the theorem for runs that are truncated so seldom that the pair without truncation is used."""
-        usual, limit = self.inner.words(), self.node.truncation()
-        assert limit is not None
-        rare = self.inner.rare_truncation(limit)
+        usual, rare = self.inner.words(), self.inner.rare_truncation(self.limit)
         assert rare is not None
         return replace(
             usual,
-            subject=f"{usual.subject}, batches seldom truncated to {limit}",
+            subject=f"{usual.subject}, batches seldom truncated to {self.limit}",
             theorem=f"{usual.theorem}; without truncation, and what rare truncation adds to δ",
             source=f"{usual.source}; given the other records' counts: {truncated.SOURCE}; {rarely.SOURCE}",
             pair=f"{usual.pair}; truncation adds to δ what the remark says",
@@ -251,10 +248,4 @@ class RarelyTruncated(InPlace[Any]):
 
     def mechanism(self) -> SampledMechanism:
         """Return the mechanism without truncation, with what truncation adds to its δ."""
-        limit = self.node.truncation()
-        assert limit is not None
-        return replace(self.inner.mechanism(), rare_truncation=self.inner.rare_truncation(limit))
-
-    def refusals(self) -> list[Problem]:
-        """Refuse what runs without truncation refuse."""
-        return self.inner.refusals()
+        return replace(self.inner.mechanism(), rare_truncation=self.inner.rare_truncation(self.limit))
