@@ -16,20 +16,18 @@ All of these points bound one profile, in both directions, so the lower convex h
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
+from pyaccount.composing.sources import Composable
+from pyaccount.document.document import Document
 from pyaccount.document.models import BODY_KEYS
 from pyaccount.document.phases import with_own_noise
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, NAME_LENGTH
 from pyaccount.document.tree import Parts
 from pyaccount.document.words import TWO_STEPS, Adjacency
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.records.certificate import CertificateModel, DirectionResult
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from pyaccount.composing.sources import Composable
-    from pyaccount.document.document import Document
-    from pyaccount.records.certificate import CertificateModel, DirectionResult
 
 #: Which points of a certificate from samples are composed: those of its profile too, or its guarantee alone.
 UsedPoints = Literal["profile", "guarantee"]

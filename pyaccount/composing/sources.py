@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.claimed import claimed_document
@@ -16,11 +16,9 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load, placed
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable, quoted
+from pyaccount.errors import Path as DocumentPath
 from pyaccount.reading.sources import Folders, Handed
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Path as DocumentPath
-    from pyaccount.records.certificate import CertificateModel, PrivacyUnit
+from pyaccount.records.certificate import CertificateModel, PrivacyUnit
 
 #: What may be composed: a certificate or its JSON file, or a document in any form.
 CompositionSource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate

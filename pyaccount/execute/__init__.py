@@ -17,10 +17,10 @@ from pyaccount.execute.certified import CertifiedNumbers
 from pyaccount.execute.composed import execute
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.options import RunOptions
+from pyaccount.plan.compiled import CompiledDocument
 
 if TYPE_CHECKING:
     from pyaccount.execute.sampling.forecast import Forecast
-    from pyaccount.plan.compiled import CompiledDocument
 
 __all__ = ["RESOLVED", "Answer", "CertifiedNumbers", "Engine", "Question", "RunOptions", "asked_at", "run"]
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.document import Document
 from pyaccount.errors import NumericsError
+from pyaccount.execute.engine import Answer, DirectedAnswer
+from pyaccount.execute.progress import NotComputed
+from pyaccount.plan.compiled import CompiledDocument, Instance
 from pyaccount.plan.conventions import contrast_words
 from pyaccount.plan.matrices.base import has_workload
 from pyaccount.records.certificate import (
@@ -22,12 +26,6 @@ from pyaccount.records.certificate import (
 )
 from pyaccount.records.evidence import BudgetLine, ConsideredRecord, EvidenceRecord, SearchedRecord
 from pyaccount.risk.budget import Budget, Enclosure, Points, attained_at_least
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.execute.engine import Answer, DirectedAnswer
-    from pyaccount.execute.progress import NotComputed
-    from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: The source of the error budget that is not a contribution to δ.
 RELATIVE = "profile_relative_error"

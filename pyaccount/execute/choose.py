@@ -11,22 +11,18 @@ the certificate draws other samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import during, knowing, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import proposed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyaccount.execute.options import RunOptions
 
 #: The relative precision of the noise that a sampled candidate needs, and the number of shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.document import Document
 from pyaccount.document.resting import rests_on
 from pyaccount.errors import DocumentError, LimitError, path_text
 from pyaccount.execute.certified import (
@@ -32,6 +34,7 @@ from pyaccount.execute.engine import (
     refuse_infinite,
 )
 from pyaccount.execute.group_lemma import group_lemma
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed, Report, knowing
 from pyaccount.execute.shared_points import (
     NEGLIGIBLE,
@@ -48,6 +51,7 @@ from pyaccount.execute.target import NEAR_ZERO, Found, MeasuredRisk, interval_wo
 from pyaccount.execute.unamplified import contrast, unamplified_bounds
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile, number
+from pyaccount.plan.compiled import CompiledDocument, Instance
 from pyaccount.plan.recursion import COMPOSED, recursion_errors
 from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.records.certificate import (
@@ -62,13 +66,6 @@ from pyaccount.records.certificate import (
 )
 from pyaccount.records.evidence import AlikeRecord, BudgetLine, Composition, EvidenceRecord, ProfileWorkRecord
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.document.document import Document
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6

@@ -9,17 +9,14 @@ is a bound of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.execute.engine import Engine
+from pyaccount.plan.rounds import DirectedBounds
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pyaccount.execute.engine import Engine
-    from pyaccount.plan.rounds import DirectedBounds
 
 #: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where the
 #: picture of attacks shows it, that is, for error rates of at least `SEEN`.

@@ -13,19 +13,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.document import Document
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import TIME_IS_UP, DocumentError, LimitError, NumericsError
 from pyaccount.plan.rounds import DirectedBounds, chosen, compositions, largest_loss, losses_bounded
+from pyaccount.profiles import Rounds
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.profiles import Rounds
 
 #: The range of δ at which ε is asked: below it only δ = 0 is resolved, and closer to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)

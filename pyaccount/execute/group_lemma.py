@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
 from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.certified import contrast_record
 from pyaccount.execute.engine import RESOLVED, Engine, Question, mass_at_infinity
@@ -13,9 +13,6 @@ from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.rounds import losses_bounded
 from pyaccount.records.certificate import Contrast
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
 
 #: The relative width of intervals here. It suffices for a contrast, and the upper end is a valid bound at any width.
 TOLERANCE = 0.1

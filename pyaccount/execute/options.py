@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
 from pyaccount.execute.progress import Report, Stage, left, limit_of, limited, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.document.document import Document
     from pyaccount.execute.sampling.jobs import Runner
 
 

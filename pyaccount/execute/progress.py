@@ -9,15 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pyaccount import _core
+from pyaccount.document.document import Document
 from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
 from pyaccount.reading.nodes import place_of
 from pyaccount.reading.overrides import is_override
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
 
 #: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and parts of
 #: the certificate that the guarantee does not need.

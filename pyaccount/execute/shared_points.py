@@ -7,6 +7,7 @@ the exact one, and are narrowed until they are as close to one another as the to
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,12 @@ from pyaccount.execute.curve import CurvePoint, curve_points, places_of_points
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import number
+from pyaccount.plan.compiled import Instance
+from pyaccount.plan.rounds import DirectedBounds
+from pyaccount.profiles import Rounds
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.rounds import DirectedBounds
-    from pyaccount.profiles import Rounds
-
     Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]
     Known = Mapping[Direction, Sequence[CurvePoint]]
 

@@ -13,24 +13,21 @@ import math
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.document.tree import MechanismRelease
 from pyaccount.errors import DocumentError, NumericsError, Path, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine, refuse_infinite
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
+from pyaccount.plan.compiled import CompiledDocument, Instance
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
 from pyaccount.plan.protection import Protection
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multipliers_of_blank
 from pyaccount.reading.fields import NOISE_BLANKS
 from pyaccount.rounding import down, up
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: The width of intervals while the bracket is wide: it suffices to place the next candidate.
 ROUGH = 0.02

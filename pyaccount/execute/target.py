@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.document import Document
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import number
 from pyaccount.plan.rounds import Bounds, DirectedBounds, alternatives_of, reversed_rounds
+from pyaccount.profiles import Rounds
 from pyaccount.risk.budget import Budget, Enclosure, Points, attained_at_least
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import down, shortest, up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pyaccount.document.document import Document
-    from pyaccount.profiles import Rounds
 
 #: The largest number of passes that add points, and the width of δ at them relative to the width asked for.
 PASSES, SHARE = 12, 0.25

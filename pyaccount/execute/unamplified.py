@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
+from pyaccount.plan.compiled import Instance
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, largest_loss
 from pyaccount.profiles import Rounds
-
-if TYPE_CHECKING:
-    from pyaccount.plan.compiled import Instance
-
 
 #: The relative width of a contrast that is composed; one Gaussian mechanism has a closed form.
 COMPOSED_CONTRAST = 1e-3

@@ -16,20 +16,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.resting import rests_on
+from pyaccount.document.tree import Node
 from pyaccount.errors import DocumentError, Path, Problem
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE, Instance
 from pyaccount.plan.rounds import alternatives_of, largest_loss
 from pyaccount.profiles import GuaranteesProfile, ProfileKind, Rounds
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.tree import Node
 
 
 def sum_up(*numbers: float) -> float:

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.errors import DocumentError
 from pyaccount.filters.base import AdditiveFilter, document_of, instance_of
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
 
 
 @dataclass(frozen=True, slots=True)

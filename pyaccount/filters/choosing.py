@@ -22,10 +22,11 @@ cut.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import MECHANISM_MU
 from pyaccount.errors import DocumentError
@@ -37,11 +38,6 @@ from pyaccount.filters.mixture import MixtureFilter
 from pyaccount.filters.odometer import Odometer
 from pyaccount.filters.renyi import divergences_of
 from pyaccount.risk.gaussian import gaussian_terms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.document.document import Document
 
 #: The weight of the best order; how far the rest is from it, as a factor of a − 1, and how many orders are on each side.
 _BEST, _SPREAD, _SIDE = 0.75, 4.0, 4

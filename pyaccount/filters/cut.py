@@ -26,16 +26,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.filters.base import PricedPhase, log_sum, released, sum_up, words_of
 from pyaccount.filters.renyi import INSTEAD, divergence
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
-    from pyaccount.profiles import ProfileKind
+from pyaccount.profiles import ProfileKind
 
 #: The spacing of nodes, absolutely, and relative to the distance from 0 or to the usual loss.
 _SPACING, _FINE = 5e-4, 0.02

@@ -21,15 +21,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
-    from pyaccount.profiles import ProfileKind
+from pyaccount.profiles import ProfileKind
 
 #: What can be done with an entry that no Gaussian pair stands for.
 INSTEAD = (

@@ -11,20 +11,17 @@ budget for each order, by contrast, stops for the order that is used up first.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.errors import DomainError
 from pyaccount.filters.base import Filter, left_down
 from pyaccount.filters.cut import cut_costs
 from pyaccount.filters.odometer import Odometer
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
 
 
 @dataclass(frozen=True, slots=True)

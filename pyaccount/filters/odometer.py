@@ -31,15 +31,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.errors import DomainError
 from pyaccount.filters.base import log_sum, sum_up
 from pyaccount.filters.renyi import divergences_of
-
-if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
 
 #: A relative margin for logarithms of weights and factors and for their sum, which is far above their rounding.
 _MARGIN = 2.0**-44

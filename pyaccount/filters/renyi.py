@@ -15,22 +15,19 @@ say, in their direction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.document import Document
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.errors import DomainError
 from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
+from pyaccount.profiles import ProfileKind
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document.document import Document
-    from pyaccount.profiles import ProfileKind
 
 #: What can be done with an entry without a bound on its divergences.
 INSTEAD = (

@@ -23,16 +23,13 @@ kept as they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.plan.rounds import Bounds, DirectedBounds
 from pyaccount.profiles import ProfileKind, Rounds, counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 #: Up to this many kinds of rounds are composed as they are.
 MANY = 768

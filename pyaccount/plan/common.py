@@ -8,22 +8,21 @@ Combinators share how the nodes inside of one are described, as one run, and wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.document.rates import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES, Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.rounds import DirectedBounds, combine
+from pyaccount.reading.fields import Solve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyaccount.document.sections import Privacy
     from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
     from pyaccount.plan.protection import Protection, RunCase
     from pyaccount.plan.theorem import Reduction, Theorem
-    from pyaccount.reading.fields import Solve
 
 N = TypeVar("N", bound=float)
 

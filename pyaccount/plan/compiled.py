@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyaccount.document.document import Document
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import Path, path_text
 from pyaccount.plan.alike import MANY, grouped_alike
@@ -16,15 +18,10 @@ from pyaccount.plan.recursion import RecursionTheorem, in_effect, recursion_boun
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.schedule_values import kinds_of
+from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.reading.fields import NOISE_BLANKS
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyaccount.document.document import Document
-    from pyaccount.plan.theorem import Reduction, Theorem
 
 #: The relative width of the answer's interval if the document states none.
 COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2

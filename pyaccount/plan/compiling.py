@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from pyaccount.document.document import Document
 from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
 from pyaccount.errors import DocumentError, Path, Problem
@@ -24,14 +26,9 @@ from pyaccount.plan.samplers import PLANS, sampler_plan, truncated
 from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.plan.several import SeveralReleases
 from pyaccount.plan.steps import OfSteps, steps_of
+from pyaccount.plan.theorem import Theorem
 from pyaccount.plan.units import draw_may_show
 from pyaccount.risk.budgets import budget_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.document.document import Document
-    from pyaccount.plan.theorem import Theorem
 
 
 def _theorem_of(case: Case) -> Theorem:

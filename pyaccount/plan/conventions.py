@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pyaccount.document.tree import MechanismRelease
 from pyaccount.errors import path_text
 from pyaccount.plan.laplace import SCALE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyaccount.plan.protection import Protection
-    from pyaccount.plan.theorem import Theorem
+from pyaccount.plan.protection import Protection
+from pyaccount.plan.theorem import Theorem
 
 INDEPENDENT = (
     "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."

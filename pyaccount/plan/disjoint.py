@@ -23,17 +23,14 @@ A lower end is the maximum of those of the kinds, each of which is about two dat
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from pyaccount.document.tree import MechanismRelease, Node, Parts, TrainingNode
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.plan.common import number, refused_groups
 from pyaccount.plan.protection import Case, Protection
 from pyaccount.plan.rounds import Alternative, DirectedBounds, in_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 #: The most kinds of records of a document.
 MOST_KINDS = 256

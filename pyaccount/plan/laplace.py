@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import moves, neighbours_assumption, number, refused_samples, value_or_symbol
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, tight
@@ -12,9 +11,6 @@ from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.samplers.deterministic import order_assumptions
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import LaplaceProfile
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Problem
 
 SCALAR = Assumed(
     "Each release is a single number, the sum of contributions clipped to [−1, 1] in units of the clip norm; nothing else about "

@@ -9,20 +9,17 @@ analysed: phases, in any order, with equal ones counted, and the largest probabi
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
 from pyaccount.plan.common import moves, number
+from pyaccount.plan.compiled import Instance
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Case, Protection, RunCase, of_run
 from pyaccount.plan.schedule_values import runs_of_kinds
 from pyaccount.rounding import positional
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pyaccount.document.own_probabilities import OwnProbabilities
-    from pyaccount.plan.compiled import Instance
 
 FormNode = dict[str, Any]
 

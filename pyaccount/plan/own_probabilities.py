@@ -45,17 +45,14 @@ probability in all of them: that is what the guarantee bounds, from both sides.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import NORMALISATION
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from pyaccount.document.own_probabilities import OwnProbabilities
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import RunCase
 
 _RECORDS = Assumed(
     "The stated probability of {largest} is the largest one. The probability of a record depends on this record alone: not on "

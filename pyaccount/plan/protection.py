@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,14 +10,12 @@ from pyaccount.document.document import Document
 from pyaccount.document.naming import named_file
 from pyaccount.document.sections import Accounting, Privacy
 from pyaccount.document.tree import Node, TrainingNode
+from pyaccount.document.words import Adjacency
 from pyaccount.errors import Path, Problem, path_text
+from pyaccount.files import InsideFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyaccount.document.amplification import Amplification
-    from pyaccount.document.words import Adjacency
-    from pyaccount.files import InsideFile
 
 
 @dataclass(frozen=True, slots=True)

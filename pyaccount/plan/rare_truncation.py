@@ -53,12 +53,11 @@ D.1, which holds for any law of x; the rest is proven here, and enumerated in `t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyaccount.directions import Direction
 
 #: The values of t that are tried in the bound for a removed record.

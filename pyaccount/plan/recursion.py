@@ -31,11 +31,14 @@ remains; so it does for a single round, where it is exact, and for schedules wit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
+from pyaccount.document.document import Document
+from pyaccount.document.sections import Privacy
 from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import NumericsError
 from pyaccount.plan.common import number, rounds, value_or_symbol
@@ -45,12 +48,6 @@ from pyaccount.plan.schedule_values import at_round, segments
 from pyaccount.plan.theorem import Around, Reduction, Theorem
 from pyaccount.profiles import FixedSizeRunProfile, Rounds
 from pyaccount.risk.budgets import budget_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.sections import Privacy
 
 #: The largest number of rounds, which take about two minutes of two cores; the largest one where it is solved for, so that
 #: many numbers are tried; and the largest number of segments of equal rounds.

@@ -45,19 +45,15 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.tree import MechanismRelease, Node, TrainingNode
 from pyaccount.plan.rounds import DirectedBounds, enclosed, largest_loss, one_round
 from pyaccount.profiles import FiniteProfile, PoissonProfile, ProfileKind, Rounds, SubsampledProfile, multiplier_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 #: The source of the bound from the profiles of a record that is removed and added.
 TRADE_OFF = (

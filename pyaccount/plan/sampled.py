@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
 from pyaccount.plan.rare_truncation import RareTruncation
+from pyaccount.profiles import Rounds
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.profiles import Rounds
 
 #: The first tilt that is tried, the factor between tilts that bracket the best one, and how often a bracket is narrowed.
 FIRST, FACTOR, NARROWINGS = 1.0, 2.0, 5

@@ -8,9 +8,12 @@ ignored, and a first line that is not all numbers names the columns.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount.document.ranges import SCHEDULED
 from pyaccount.errors import quoted
@@ -18,11 +21,6 @@ from pyaccount.files import InsideFile, lines_of, opened
 from pyaccount.strategies.dense import NpyError, header_of, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
     Vector = NDArray[np.float64]
 
 #: The most bytes that a text file may have: a line of 50 characters for each of the most rounds.

@@ -6,31 +6,29 @@ Rounds with equal noise and equal rates are one *kind*. `pyaccount.plan.schedule
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.document.document import Document
 from pyaccount.document.ranges import EXPECTED_BATCH_SIZE, NOISE_MULTIPLIER, PROBABILITY, SCHEDULED
 from pyaccount.document.schedule_rules import length_message
 from pyaccount.document.schedules import Decaying, Schedule, Scheduled, ScheduledMultiplier, ScheduleFile
+from pyaccount.document.tree import TrainingNode
 from pyaccount.errors import DocumentError
+from pyaccount.errors import Path as DocumentPath
+from pyaccount.files import InsideFile
 from pyaccount.forks import cached_property
 from pyaccount.plan.common import number
 from pyaccount.plan.protection import Protection, RunCase
+from pyaccount.reading.numerals import Range
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Path as DocumentPath
-    from pyaccount.files import InsideFile
-    from pyaccount.reading.numerals import Range
 
     Vector = NDArray[np.float64]
 

@@ -15,22 +15,19 @@ The schedule is fixed before the run. Noise that follows from what was released 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Path, Problem
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multiplier_range, runs_of_kinds, scale_of, values_of
 from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import rounded_nearest, shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Path, Problem
 
 AS_SCHEDULED = Assumed(
     "Each round has the {what} that the schedule states for it.",

@@ -9,20 +9,17 @@ stacked (`SamplerPlan.stacks`), and for the others they are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import NOISE, number
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import Bounds, DirectedBounds
+from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import multipliers
 from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
-    from pyaccount.plan.sampled import SampledMechanism
 
 MAIN_NOISE = Assumed(
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every sum of the contributions, drawn from a "

@@ -26,20 +26,18 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.tree import Node, TrainingNode
+from pyaccount.document.words import Adjacency
 from pyaccount.plan.common import neighbours_assumption
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.plan.protection import Case, Protection, RunCase
 from pyaccount.plan.rounds import Bounds, DirectedBounds, chosen, compositions, largest_loss
 from pyaccount.plan.theorem import Around, Reduction
 from pyaccount.profiles import ProfileKind, Rounds
-
-if TYPE_CHECKING:
-    from pyaccount.document.words import Adjacency
 
 #: The number of points at which one record's profile is computed, the tolerance there, and the δ beyond which it is not resolved.
 POINTS, TOLERANCE, FAR = 512, 1e-3, 1e-60

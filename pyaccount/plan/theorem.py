@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from pyaccount.document.tree import Draw, Node
+from pyaccount.document.words import Assumed
 from pyaccount.errors import Path, Problem, path_text
 from pyaccount.plan.protection import Case, Protection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.document.tree import Draw, Node
-    from pyaccount.document.words import Assumed
     from pyaccount.plan.rounds import Alternative, DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
 

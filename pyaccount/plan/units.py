@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import SECRET, refused_groups
 from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
 from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
 
 if TYPE_CHECKING:
-    from pyaccount.errors import Problem
     from pyaccount.plan.protection import Case
 
 _RECORDS = Assumed(

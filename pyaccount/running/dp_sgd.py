@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyaccount.certificate import Certificate
 from pyaccount.errors import DocumentError, DomainError, Path
 from pyaccount.running.public import certify
 
 if TYPE_CHECKING:
-    from pyaccount.certificate import Certificate
-
     Adjacency = Literal["add-remove", "zero-out", "replace-one"]
 
 #: Where the value of each argument stands in the document.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,25 +17,24 @@ from pyaccount.arguments import threads_of
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.compared import FailedRecord, Why, is_certificate, row_of
 from pyaccount.certificate.comparison import Comparison
+from pyaccount.document.document import Document
 from pyaccount.errors import DocumentError, DomainError, PyaccountError
+from pyaccount.pages.page import Page
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_as
+from pyaccount.reading.overrides import Overrides
 from pyaccount.reading.sources import Folders, Handed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.document.amplification import Amplification
-    from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
-    from pyaccount.pages.page import Page
-    from pyaccount.reading.overrides import Overrides
     from pyaccount.store import KeptRun, Store, Strictness
 
 #: The maximum time of planning, in seconds, that a time limit does not count.

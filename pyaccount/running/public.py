@@ -12,22 +12,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyaccount.arguments import seconds_of, threads_of
+from pyaccount.certificate import Certificate
+from pyaccount.certificate.comparison import Comparison
+from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load as load_mechanism
 from pyaccount.document.loading import load_any
 from pyaccount.errors import DomainError
+from pyaccount.reading.overrides import Overrides
+from pyaccount.reading.sources import Source
 from pyaccount.running.plan import Plan, compile_document, compile_within
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.comparison import Comparison
     from pyaccount.certificate.matrix_description import MatrixDescription
-    from pyaccount.document.amplification import Amplification
-    from pyaccount.reading.overrides import Overrides
-    from pyaccount.reading.sources import Source
     from pyaccount.store import Store
 
 

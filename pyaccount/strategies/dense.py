@@ -6,9 +6,11 @@ Arrays of numbers are read from open .npy files, of which the header may be host
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg  # type: ignore[import-untyped]
 
 from pyaccount.files import InsideFile, lines_of, opened
@@ -17,10 +19,6 @@ from pyaccount.strategies.toeplitz import in_range
 from pyaccount.strategies.workload import dense_workload
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
     Matrix = NDArray[np.float64]
 
 

@@ -7,6 +7,7 @@ for a BLT a few running sums (buffers).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from pyaccount.strategies.sums import quotient
 from pyaccount.strategies.toeplitz import banded_square_root, log_objective
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float64]

@@ -11,6 +11,7 @@ a record takes part at most. So strategies are then compared by the product of t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,8 +22,6 @@ from pyaccount.strategies.sums import norm, quotient
 from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
     Vector = NDArray[np.float64]

@@ -40,6 +40,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount.strategies.dense import LARGEST, dense_error
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
@@ -47,8 +48,6 @@ from pyaccount.strategies.sums import total
 from pyaccount.strategies.toeplitz import in_range
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Matrix = NDArray[np.float64]
 
 LARGEST_WORKLOAD = LARGEST

@@ -22,6 +22,7 @@ A lower bound is the value of a pattern. With restarts, the trees follow one ano
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -31,8 +32,6 @@ import numpy as np
 from pyaccount import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from pyaccount.strategies.tree import BlockTree

@@ -8,6 +8,7 @@ averages of the prefix sums of η_{r+k}·s_k.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,6 @@ import numpy as np
 from pyaccount.strategies.sums import quotient, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
     from pyaccount.strategies.measure import Workload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -12,13 +13,11 @@ from pyaccount.errors import DomainError
 from pyaccount.pages.figure import check_ending, figure, save
 from pyaccount.pages.plot import MANY, Axis, HeatMap, Plot, Series
 from pyaccount.rounding import up
+from pyaccount.sweeping.records import SweptCells, SweptRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from matplotlib.figure import Figure
 
-    from pyaccount.sweeping.records import SweptCells, SweptRecord
 
 #: The quantities that can be drawn in addition to the paths that vary, each with the label of its axis.
 QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
 from pyaccount.arguments import threads_of
+from pyaccount.certificate import Certificate
 from pyaccount.certificate.compared import row_of
+from pyaccount.document.document import Document
 from pyaccount.document.sweeps import Cell, SweepGrid, load_grid
 from pyaccount.errors import DomainError, PyaccountError, StoreError
 from pyaccount.execute.progress import Report, reported
 from pyaccount.files import write_atomically
+from pyaccount.reading.overrides import Overrides
+from pyaccount.reading.sources import Source
 from pyaccount.running.plan import Plan, compile_document, why
 from pyaccount.sweeping.records import FailedCell, SweptRecord
 from pyaccount.sweeping.table import Sweep
 
 if TYPE_CHECKING:
-    from pyaccount.certificate import Certificate
-    from pyaccount.document.document import Document
-    from pyaccount.reading.overrides import Overrides
-    from pyaccount.reading.sources import Source
     from pyaccount.store import Store, Strictness
 
 #: The number of submitted cells for each worker: enough that no thread waits, and few enough that a large grid is not

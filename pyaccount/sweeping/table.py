@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -30,9 +32,6 @@ from pyaccount.sweeping.records import FailedCell, SweptCells, SweptRecord
 from pyaccount.tables import data_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from matplotlib.figure import Figure
     from pandas import DataFrame
 

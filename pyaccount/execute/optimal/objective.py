@@ -11,23 +11,22 @@ function theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathema
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyaccount import _core
+from pyaccount.directions import Direction
+from pyaccount.execute.sampling.jobs import Component
 from pyaccount.execute.sampling.shards import Sampler, Stream
+from pyaccount.plan.samplers.base import Differentiable
+from pyaccount.strategies.measure import Workload
 from pyaccount.strategies.toeplitz import log_objective
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyaccount import _core
-    from pyaccount.directions import Direction
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
-    from pyaccount.execute.sampling.jobs import Component
-    from pyaccount.plan.samplers.base import Differentiable
-    from pyaccount.strategies.measure import Workload
     from pyaccount.strategies.toeplitz import Objective
 
 #: The number of Newton's steps in ln σ, and the largest of them.

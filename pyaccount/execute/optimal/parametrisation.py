@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pyaccount.document.document import Document
 from pyaccount.strategies.inverse import blt
 from pyaccount.strategies.toeplitz import normalized
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pyaccount.document.document import Document
-
     Vector = NDArray[np.float64]
 
 #: The most bands whose coefficients are all free, and the number of parameters for more bands.

@@ -15,6 +15,7 @@ from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.optimal.improvement import Improvement, Judge
 from pyaccount.execute.optimal.parametrisation import family, positive
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import knowing, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
@@ -27,7 +28,6 @@ from pyaccount.strategies.toeplitz import optimal_spaced
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
-    from pyaccount.execute.options import RunOptions
 
 
 #: A relative gain that is not distinguished from rounding.

@@ -16,17 +16,13 @@ holds is not random, so q need not be split.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.execute.sampling.jobs import SHARD, LogSobolev
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.execute.sampling.shards import Sampler
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.sampled import SampledMechanism
 
 #: Sizes of the shift that are tried, each twice the one before, until the expected samples grow; and values of λ.
 SIZES = tuple(2.0**k for k in range(12))

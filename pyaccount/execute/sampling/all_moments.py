@@ -8,16 +8,13 @@ checked exactly, so that nothing rests on the solver. If it is not, its coeffici
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount.risk.polynomials import MomentPolynomial
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: Points of the grid on each side of 1.
 POINTS = 400

@@ -13,26 +13,22 @@ guarantee. Only a profile that is asked for has more samples and an estimate at 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pyaccount.directions import Direction
 from pyaccount.execute.sampling.bounds_without_samples import estimated
 from pyaccount.execute.sampling.estimates import Estimate, stated_estimates
+from pyaccount.execute.sampling.fixed_sequence import Result
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import LowerEnds, Sought, fewer_shards, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw
 from pyaccount.execute.sampling.proposals import plain_proposal
+from pyaccount.execute.sampling.session import Session
+from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.execute.sampling.wealth import share_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.fixed_sequence import Result
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.tests_of_claims import Test
-    from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.records.certificate import ProfilePoint
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.records.certificate import ProfilePoint
 
 #: The least and the most shards for the curves of a profile that is asked for, and for lower ends.
 PROFILE_SHARDS = (64, 512)

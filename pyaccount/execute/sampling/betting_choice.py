@@ -15,12 +15,14 @@ and for b-min-sep 8 at (1, 1e-5), none of them makes a difference.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
+from pyaccount.execute.sampling.estimates import Estimate
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal, Replicas
 from pyaccount.execute.sampling.moments import (
     CHEAP_WORK,
@@ -42,12 +44,6 @@ from pyaccount.execute.sampling.proposals import (
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler
 from pyaccount.execute.sampling.wealth import LOWER_DISTANCES, places_below
 from pyaccount.plan.sampled import SampledMechanism, added_bound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.estimates import Estimate
 
 #: How far beyond plain sampling means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))

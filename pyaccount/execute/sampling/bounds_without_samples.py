@@ -22,24 +22,20 @@ and those by the weight bounds of proposals and the logarithmic Sobolev inequali
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.execute.engine import Question
+from pyaccount.execute.sampling.estimates import Estimate
+from pyaccount.execute.sampling.moments import MomentProof
+from pyaccount.execute.sampling.session import Session
+from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.execute.unamplified import unsampled_bounds
+from pyaccount.plan.compiled import Instance
 from pyaccount.records.certificate import ProfilePoint
 from pyaccount.risk.implied import implied
 from pyaccount.risk.tradeoff import Bound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.tests_of_claims import Test
-    from pyaccount.plan.compiled import Instance
 
 #: The relative width of composed bounds without samples.
 TOLERANCE = 1e-2

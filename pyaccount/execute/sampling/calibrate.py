@@ -9,10 +9,12 @@ least, and the claim is then tested by its own samples, as in any document.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.document.policy import GuaranteeKind
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.estimates import ESTIMATE, Effort
@@ -31,18 +33,12 @@ from pyaccount.execute.sampling.session import FINENESS, Session
 from pyaccount.execute.sampling.tests_of_claims import STARTS, of_claim
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.common import number
+from pyaccount.plan.compiled import Instance
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.risk.budget import Budget
 from pyaccount.risk.budgets import budget_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.risk.budget import Budget
 
 #: How precisely the least σ that holds without samples is found if there are composed phases.
 COARSENESS = 5e-3

@@ -13,19 +13,15 @@ composition is monotone, so the composition in either direction lies above them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.execute.engine import Engine, Question, finite
 from pyaccount.plan.rounds import DirectedBounds, reversed_rounds
+from pyaccount.profiles import Rounds
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount import _core
-    from pyaccount.profiles import Rounds
 
 #: Nodes on each side of 0.
 NODES = 1024

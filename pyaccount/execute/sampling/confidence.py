@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyaccount.document.document import Document
+from pyaccount.document.policy import GuaranteeKind
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
@@ -17,13 +18,9 @@ from pyaccount.execute.sampling.fixed_sequence import (
     tested_in_sequence,
 )
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
+from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.tests_of_claims import FAILURE_SHARE, stated_separately
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.session import Session
 
 #: The grid for δ: relative distances above the pilot's estimate.
 DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)

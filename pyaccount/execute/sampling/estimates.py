@@ -25,21 +25,18 @@ samples; tests check that standard errors are true down to 1e-18.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.execute.sampling.jobs import SHARD, Component, MixtureSampled, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
 from pyaccount.execute.sampling.shards import Purpose, Sampler
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.directions import Direction
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The shards of a grid of tilts, of a scouting run, and of an estimate.
 TILT_GRID, SCOUT, ESTIMATE = 1, 4, 16

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.document import Document
 from pyaccount.errors import LimitError, path_text
 from pyaccount.execute.certified import (
     CertifiedNumbers,
@@ -28,6 +29,7 @@ from pyaccount.execute.sampling.profile import Curve, Histogram, larger
 from pyaccount.execute.sampling.session import FINENESS, Session, open_session
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.common import sampled_profile
+from pyaccount.plan.compiled import Instance
 from pyaccount.plan.compiling import compile_document
 from pyaccount.records.certificate import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
 from pyaccount.records.evidence import (
@@ -39,10 +41,6 @@ from pyaccount.records.evidence import (
     TestRecord,
 )
 from pyaccount.risk.budgets import budget_of
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.plan.compiled import Instance
 
 #: The engine of a guarantee that is proven by moments.
 MOMENTS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyaccount.execute.certified import CertifiedNumbers
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import knowing
 from pyaccount.execute.sampling.calibrate import calibrate, take_claim
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
@@ -13,11 +13,7 @@ from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import Session, open_session
 from pyaccount.execute.sampling.tests_of_claims import folded, of_claim
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from pyaccount.execute.certified import CertifiedNumbers
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument
+from pyaccount.plan.compiled import CompiledDocument
 
 
 def execute_sampled(plan: CompiledDocument, options: RunOptions) -> CertifiedNumbers:

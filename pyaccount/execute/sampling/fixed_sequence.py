@@ -39,18 +39,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from pyaccount.directions import Direction
+from pyaccount.document.policy import GuaranteeKind
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.sampling.estimates import SCOUT, Effort
-
-if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.tests_of_claims import Acceptance, Test
-    from pyaccount.plan.compiled import Instance
+from pyaccount.execute.sampling.moments import MomentProof
+from pyaccount.execute.sampling.session import Session
+from pyaccount.execute.sampling.tests_of_claims import Acceptance, Test
+from pyaccount.plan.compiled import Instance
 
 #: The least distance: distances below the tolerance are halved down to it. If the tolerance is at most `NARROW`, a
 #: value at twice its distance is tested first.

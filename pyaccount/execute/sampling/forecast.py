@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyaccount.directions import Direction
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import BLOCKS, FIRST, MOST_SAMPLED, Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import composed_noise, noise_search, take_claim
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
@@ -21,14 +24,8 @@ from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import Session, open_session
 from pyaccount.execute.sampling.tests_of_claims import Acceptance, of_claim
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyaccount.directions import Direction
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.compiled import CompiledDocument, Instance
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The distances above the pilot's value at which the width and the samples of a certificate are compared.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict
+from typing import NamedTuple, Protocol, TypedDict
 
 from pyaccount import _core
-
-if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.profiles.base import Recipe
+from pyaccount.directions import Direction
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.profiles.base import Recipe
 
 SHARD: int = _core.SHARD_SIZE
 #: Shards in a wave, after which the wealth is checked: usually, and for samples of a power of the likelihood ratio, of

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING, slower
+from pyaccount.execute.sampling.estimates import Estimate
 from pyaccount.execute.sampling.jobs import SHARD, BetTable, Proposal, Replicas, edges_around
 from pyaccount.execute.sampling.proposals import plain_proposal, powered
+from pyaccount.execute.sampling.session import Session
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.execute.sampling.wealth import (
     FAR_DISTANCES,
     FAR_SHARES,
@@ -19,17 +26,7 @@ from pyaccount.execute.sampling.wealth import (
     lower_bets,
     places_below,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.shards import Sampler
-    from pyaccount.execute.sampling.tests_of_claims import Test
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The divisor of the shards for a power of the likelihood ratio, which varies little.
 FEWER = 3

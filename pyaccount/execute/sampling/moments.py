@@ -15,21 +15,17 @@ record is added, every weight bound of a proposal bounds δ_add(ε), since δ_ad
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pyaccount.directions import Direction
 from pyaccount.errors import NumericsError
+from pyaccount.execute.engine import Engine
 from pyaccount.execute.sampling.all_moments import FEWEST, MOST, best_polynomial
 from pyaccount.execute.sampling.jobs import Replicas
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pyaccount.directions import Direction
-    from pyaccount.execute.engine import Engine
-    from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.risk.polynomials import MomentPolynomial
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.risk.polynomials import MomentPolynomial
 
 #: The largest chain that is computed, whose tables take 16 bytes for each state; and the most states in all rounds
 #: together, a minute of one core. The second line is for documents that ask for moments.

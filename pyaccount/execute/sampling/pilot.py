@@ -12,20 +12,16 @@ No guarantee depends on the root: claims are tested with their own samples.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from pyaccount.directions import Direction
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
 from pyaccount.execute.sampling.fixed_sequence import FAR, ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.execute.sampling.session import Session
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The value used for ln(δ̂/claim) if no sample had a loss above ε.
 NOTHING = -50.0

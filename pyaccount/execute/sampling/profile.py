@@ -17,18 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.execute.sampling.bounds_without_samples import Proven, point_of
 from pyaccount.execute.sampling.jobs import SHARD, Proposal, edges_around
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
-
-if TYPE_CHECKING:
-    from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.plan.sampled import SampledMechanism
-    from pyaccount.records.certificate import ProfilePoint
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.records.certificate import ProfilePoint
 
 #: The number of bounds that share one q: two formulas for each histogram.
 FORMULAS = 2

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.execute.sampling.jobs import Component, Proposal, Replicas
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.directions import Direction
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The mean scales (beyond plain sampling) and the factors of the odds of taking part that are tried first. Small
 #: likelihood ratios come from many rounds that each say a little, so for an added record large odds are tried too.

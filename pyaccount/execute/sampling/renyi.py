@@ -10,9 +10,9 @@ itself, whatever the search found.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.document.ranges import SMALLEST_DELTA
@@ -31,14 +31,10 @@ from pyaccount.execute.sampling.moments import (
     has_moments,
     inverse,
 )
+from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.tests_of_claims import folded
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.execute.sampling.session import Session
-    from pyaccount.plan.compiled import Instance
+from pyaccount.plan.compiled import Instance
 
 #: How far below the claim a bound may be, relatively; and the most steps.
 MARGIN, STEPS = 5e-4, 30

@@ -9,13 +9,15 @@ many times one test's.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pyaccount.directions import Direction
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.beside import profile_shards
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import SampledResult, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import Result, SequenceResult
+from pyaccount.execute.sampling.moments import MomentProof
 from pyaccount.execute.sampling.profile import curve, larger
 from pyaccount.execute.sampling.renyi import prove_claim, prove_delta, prove_epsilon
 from pyaccount.execute.sampling.session import Session, open_session
@@ -28,14 +30,8 @@ from pyaccount.execute.sampling.tests_of_claims import (
     of_claim,
     stated_separately,
 )
-
-if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.records.certificate import CertificateModel, ProfilePoint
-
+from pyaccount.plan.compiled import CompiledDocument
+from pyaccount.records.certificate import CertificateModel, ProfilePoint
 
 #: How often a claim is tested before it counts as not accepted.
 ATTEMPTS = 3

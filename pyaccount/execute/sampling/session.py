@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS, Direction, sampled_directions
+from pyaccount.document.document import Document
 from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, Effort, Estimate, Estimator
@@ -16,12 +17,8 @@ from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Acceptance, Test, run_betting_tests, run_fixed_sample_tests
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.compiled import CompiledDocument, Instance
+from pyaccount.plan.sampled import SampledMechanism
 
 #: A direction whose δ is less than this share of another's does not affect the result.
 NEGLIGIBLE = 1e-3

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.errors import TIME_IS_UP, LimitError, abbreviated
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.jobs import (
     FIRST_WAVES,
     SHARD,
@@ -24,14 +28,7 @@ from pyaccount.execute.sampling.jobs import (
     Wave,
     for_core,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-
-    from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.execute.options import RunOptions
-    from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.sampled import SampledMechanism
 
 #: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.
 PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5, "matrix": 6}

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyaccount import _core
+from pyaccount.directions import Direction
+from pyaccount.document.document import Document
 from pyaccount.execute.sampling.added_mean import MeanClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import MEAN_FRACTION, Betting, Claim, choose_betting
+from pyaccount.execute.sampling.estimates import Estimate
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal, edges_around
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler, Stream
@@ -30,14 +35,6 @@ from pyaccount.execute.sampling.wealth import (
     share_of,
 )
 from pyaccount.plan.common import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.document.document import Document
-    from pyaccount.execute.sampling.estimates import Estimate
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0

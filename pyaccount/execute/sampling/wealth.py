@@ -12,14 +12,10 @@ are made before the mean is known, and may be made on samples that are drawn for
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Sums
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 #: The error of summing logarithms of wealth, at most: at the start, and for each sample (a unit of rounding each).
 LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16

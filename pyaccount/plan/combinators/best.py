@@ -18,20 +18,18 @@ publishes every run.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.tree import Best
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, one_round
 from pyaccount.plan.theorem import CombinedTheorem, Reduction
 from pyaccount.profiles import Rounds, SelectionProfile, SometimesProfile
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import Best
-    from pyaccount.errors import Problem
 
 #: The laws of the number of runs, and what their parameters are called.
 LAWS: dict[str, tuple[str, ...]] = {

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from pyaccount.document.tree import Node, Parts, Sequence
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Path, Problem
 from pyaccount.plan.common import inner_refusals, joined
 from pyaccount.plan.disjoint import bounds_by_kind, part_name
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.rounds import Alternative, DirectedBounds, in_turn, repeated, worst_of
 from pyaccount.plan.theorem import CombinedTheorem, Reduction, Theorem, matched
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyaccount.errors import Path, Problem
-    from pyaccount.plan.protection import Protection
 
 PARTITION = Assumed(
     "Each record belongs to exactly one part, by a rule that depends on this record alone and was fixed without looking at the "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from pyaccount.document.tree import Draw, Node, Sample
+from pyaccount.errors import Problem
 from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.protection import Case, Protection
@@ -13,10 +15,6 @@ from pyaccount.plan.rounds import DirectedBounds, combine, repeated
 from pyaccount.plan.theorem import CombinedTheorem, Reduction, Theorem, matched
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import Draw, Node, Sample
-    from pyaccount.errors import Problem
 
 
 @dataclass(frozen=True, repr=False)

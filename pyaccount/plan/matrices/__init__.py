@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.matrices import full_column, not_toeplitz, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan, workload_of
 from pyaccount.plan.matrices.built import Strategy
+from pyaccount.plan.protection import RunCase
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from pyaccount import _core
-    from pyaccount.plan.protection import RunCase
-    from pyaccount.strategies.measure import WorkloadError
+from pyaccount.strategies.measure import WorkloadError
 
 __all__ = [
     "PLANS",

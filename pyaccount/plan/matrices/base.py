@@ -9,9 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
+from pyaccount.document.document import Document
 from pyaccount.document.matrices import MatrixKind
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import MATRIX_NOISE, number
+from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.protection import RunCase
 from pyaccount.rounding import positional
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload
@@ -19,11 +23,6 @@ from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
-    from pyaccount.plan.matrices.built import Strategy
 
     Listed = tuple[NDArray[np.float64], ...]
 

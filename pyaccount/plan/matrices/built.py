@@ -19,12 +19,12 @@ from pyaccount.plan.matrices.sensitivity import (
     tree_sensitivity,
     turns_of,
 )
+from pyaccount.strategies.measure import Workload, WorkloadError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.strategies.measure import Workload, WorkloadError
     from pyaccount.strategies.tree import BlockTree
 
 #: The unit roundoff of double precision.

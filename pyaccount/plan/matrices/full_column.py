@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,12 +12,10 @@ from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of, workload_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.rounding import positional
+from pyaccount.strategies.measure import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyaccount.plan.matrices.base import Listed
-    from pyaccount.strategies.measure import Workload
 
 #: Coefficients below this fraction of the first one are neglected: together they are far less than the rounding of the rest.
 NOTHING = 2.0**-200

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pyaccount.document.matrices import Dense, Tree
 from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.files import InsideFile
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.sensitivity import disjoint
-
-if TYPE_CHECKING:
-    from pyaccount.files import InsideFile
 
 #: The noise of a matrix with more rows than columns and what may be released, as an assumption.
 ROWS_RELEASED = Assumed(

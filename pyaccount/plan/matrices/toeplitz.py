@@ -9,10 +9,10 @@ from pyaccount.document.matrices import BandedSquareRoot, Identity, OptimalToepl
 from pyaccount.plan.matrices.base import MatrixPlan, normalised, rounds_of, workload_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.rounding import positional
+from pyaccount.strategies.measure import Workload
 
 if TYPE_CHECKING:
     from pyaccount.plan.matrices.base import Listed
-    from pyaccount.strategies.measure import Workload
 
 
 class ToeplitzPlan(MatrixPlan[Toeplitz]):

@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.document.mechanisms import (
     DiscreteGaussian,
@@ -56,6 +56,7 @@ from pyaccount.document.mechanisms.additive import OnLattice
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import number, refused_groups
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.profiles import (
@@ -67,11 +68,8 @@ from pyaccount.profiles import (
     PartiesProfile,
     SkellamProfile,
 )
+from pyaccount.reading.fields import Solve
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Problem
-    from pyaccount.reading.fields import Solve
 
 #: The scales of discrete Laplace noise for which the core has a profile, in steps.
 LAPLACE_STEPS = (1e-2, 1e6)

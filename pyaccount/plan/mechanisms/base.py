@@ -35,24 +35,21 @@ for each unit. (2) The largest of utilities with noise of bounded hazard rate (`
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.tree import Draw, MechanismRelease
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import neighbours_assumption, number, refused_samples
 from pyaccount.plan.rounds import Bounds, DirectedBounds, best_of, repeated
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.profiles import ProfileKind, Rounds
 from pyaccount.rounding import shortest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.document.tree import Draw, MechanismRelease
-    from pyaccount.errors import Problem
 
 Mechanism = TypeVar("Mechanism", bound=MechanismKind)
 

@@ -33,17 +33,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.rounding import decimal_beside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _Point = tuple[float, float]
 

@@ -60,14 +60,16 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.mechanisms import PartitionSelection
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Bounds, DirectedBounds, worst_of
+from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import (
     CompositionProfile,
     FiniteProfile,
@@ -80,10 +82,6 @@ from pyaccount.profiles import (
     merged,
 )
 from pyaccount.rounding import shortest, up
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Problem
-    from pyaccount.plan.theorem import Reduction
 
 #: The most products of pairs of which the worst is the guarantee; beyond, one pair dominates each partition.
 MOST_PRODUCTS = 40

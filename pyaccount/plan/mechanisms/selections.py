@@ -37,24 +37,21 @@ the value without the unit, too (`plan.replaced`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax
 from pyaccount.document.mechanisms.base import Selection, rounded_up
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import DirectedBounds, enclosed
+from pyaccount.plan.theorem import Reduction
 from pyaccount.plan.units import draw_may_show
 from pyaccount.profiles import ExponentialProfile, FiniteProfile, GuaranteesProfile, LaplaceProfile, SubsampledProfile
 from pyaccount.rounding import shortest, up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyaccount.errors import Problem
-    from pyaccount.plan.theorem import Reduction
 
 ONLY_WHICH = Assumed(
     "Only the selected candidate is released: neither its utility nor that of another candidate.",

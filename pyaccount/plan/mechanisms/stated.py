@@ -40,21 +40,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import Stated
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.words import TWO_STEPS, Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
+from pyaccount.plan.protection import Case
+from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import GaussianProfile, GuaranteesProfile, ProfileKind, RenyiProfile, ZcdpProfile
 from pyaccount.rounding import shortest, up
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import Case
-    from pyaccount.plan.theorem import Reduction
 
 #: The orders at which a divergence ξ + aρ is used: 16 for each doubling of a − 1.
 ORDERS = tuple(1.0 + 2.0 ** (k / 16.0) for k in range(-16 * 8, 16 * 16 + 1))

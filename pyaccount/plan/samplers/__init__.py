@@ -8,8 +8,9 @@ bound for users who share records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.samplers import (
     b_min_sep,
     balls_in_bins,
@@ -21,9 +22,6 @@ from pyaccount.plan.samplers import (
     random_allocation,
 )
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
-
-if TYPE_CHECKING:
-    from pyaccount.plan.protection import RunCase
 
 __all__ = ["PLANS", "SamplerPlan", "Worst", "sampler_plan"]
 

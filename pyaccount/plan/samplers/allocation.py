@@ -11,15 +11,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.plan.common import number
+from pyaccount.plan.protection import Protection
 from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.profiles import AllocationProfile, GaussianProfile, ProfileKind, SeveralOfProfile
-
-if TYPE_CHECKING:
-    from pyaccount.plan.protection import Protection
 
 #: Values of ‖m‖²/σ² in ascending order, each with the number of rounds that have it.
 Squares = tuple[tuple[float, int], ...]

@@ -6,26 +6,23 @@ With a separation of 1 and no matrix it is Poisson sampling. If users may share 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from pyaccount import _core
 from pyaccount.document.samplers import BMinSep, UserBMinSep
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import GROUP_LEMMA, group_refusals, unknown_group
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.samplers import poisson, shared_records
+from pyaccount.plan.samplers.base import Differentiable
 from pyaccount.plan.samplers.renewal import START, STEP_COST, Renewal
 from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
 from pyaccount.plan.samplers.whole_run import PATTERNS
+from pyaccount.plan.theorem import Theorem
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount import _core
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import RunCase
-    from pyaccount.plan.samplers.base import Differentiable
-    from pyaccount.plan.theorem import Theorem
 
 
 class BMinSepPlan(Renewal[BMinSep]):

@@ -13,25 +13,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.document.samplers import BallsInBins
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import number, refused_blanks, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
+from pyaccount.plan.rounds import DirectedBounds
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, Squares, allocation, is_narrow
 from pyaccount.plan.samplers.base import Differentiable, InPlace, Worst, each_round
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.plan.theorem import Reduction, Theorem
+from pyaccount.profiles import Rounds
 from pyaccount.profiles.base import Recipe
 
 if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.errors import Problem
-    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.samplers.base import Vector
-    from pyaccount.profiles import Rounds
 
 #: Nanoseconds that a sample takes on one core for each pair of bins, and the least that a sample takes.
 BINS_COST, LEAST_COST = 0.3, 200.0

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
+from pyaccount import _core
 from pyaccount.document.noise import beside, effective
 from pyaccount.document.samplers import SamplerKind
+from pyaccount.document.tree import TrainingNode
+from pyaccount.errors import Problem
 from pyaccount.plan.common import moves, number
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.protection import RunCase
@@ -24,10 +27,6 @@ from pyaccount.profiles import GaussianProfile
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from pyaccount import _core
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
 
     Vector = NDArray[np.float64]
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.samplers import CyclicPoisson
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     BANDED,
     NO_ITERATIONS,
@@ -40,9 +41,6 @@ from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, ProfileKind, Rounds
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from pyaccount.errors import Problem
 
 
 def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> ProfileKind:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     MATRIX_NOISE,
     NO_ITERATIONS,
@@ -21,10 +23,6 @@ from pyaccount.plan.samplers.base import SamplerPlan, Worst, each_round, moved
 from pyaccount.plan.theorem import EVERY_ROUND, Reduction
 from pyaccount.profiles import GaussianProfile
 from pyaccount.rounding import down, up
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
 
 
 def _how(built: Strategy, attained: bool) -> str:

@@ -221,6 +221,8 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
             "dominating pair of Gaussian mixtures with doubled shifts",
             f"Σ_j {p}·N(2j, {sigma}²) against N(0, {sigma}²)",
         )
+        theorem = "dominating pair of Gaussian mixtures with doubled shifts"
+        pair = f"Σ_j {p}·N(2j, {sigma}²) against N(0, {sigma}²)"
         return self._reduction(theorem, self.tight_source, pair, LEAST_SIZE)
 
     def _added(self) -> Reduction:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyaccount import _core
 from pyaccount.document.samplers import Poisson
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
@@ -18,6 +22,7 @@ from pyaccount.plan.common import (
     unknown_group,
     value_or_symbol,
 )
+from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rounds import DirectedBounds, enclosed, tight
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import InPlace, Worst, public_participation
@@ -26,15 +31,6 @@ from pyaccount.plan.samplers.whole_run import PATTERNS
 from pyaccount.plan.theorem import EVERY_ROUND, Reduction, Theorem
 from pyaccount.profiles import GaussianProfile, PoissonProfile, TruncatedPoissonProfile
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount import _core
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import RunCase
-
 
 #: How batches are drawn if a round has one draw.
 DRAWN = Assumed(

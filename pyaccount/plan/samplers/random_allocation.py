@@ -19,11 +19,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pyaccount import _core
 from pyaccount.directions import Direction, sampled_directions
 from pyaccount.document.samplers import RandomAllocation
+from pyaccount.document.sections import Privacy
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
@@ -49,12 +53,6 @@ from pyaccount.plan.samplers.whole_run import PATTERNS
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles import GaussianProfile
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from pyaccount import _core
-    from pyaccount.document.sections import Privacy
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
 
 ONE_OF_MANY = (
     "Choquette-Choo et al. 2025 (arXiv:2410.06266) and Feldman & Shenfeld 2025 (arXiv:2502.08202); attained by gradients 1. "

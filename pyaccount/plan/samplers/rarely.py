@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from pyaccount import _core
+from pyaccount.document.tree import TrainingNode
 from pyaccount.plan.common import number
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.samplers import truncated
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.plan.protection import Protection, RunCase
 
 SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
 

@@ -10,25 +10,22 @@ exactly if there are few states (`Renewal.recursion`); otherwise it is enclosed,
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from pyaccount import _core
+from pyaccount.directions import Direction
 from pyaccount.document.words import Assumed
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
+from pyaccount.plan.protection import RunCase
+from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Differentiable, Sampler, Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.profiles.base import Recipe
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount import _core
-    from pyaccount.directions import Direction
-    from pyaccount.plan.protection import RunCase
-    from pyaccount.plan.rare_truncation import RareTruncation
 
 #: Nanoseconds of the kernel for a sample and a step, on one core of a machine of 2024; and for each further record of a user.
 STEP_COST, USER_COST = 6.0, 1.0

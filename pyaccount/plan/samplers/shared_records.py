@@ -20,11 +20,12 @@ another user could keep a user out early and so let it take part more often late
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.document.samplers import UserBMinSep
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     GROUP_LEMMA,
     NO_ITERATIONS,
@@ -37,16 +38,12 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import Strategy, columns, matrix_plan, strategy
+from pyaccount.plan.protection import Protection, RunCase
 from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.samplers.base import InPlace
 from pyaccount.plan.samplers.renewal import START
 from pyaccount.plan.theorem import Reduction
 from pyaccount.profiles import PublicParticipationProfile, SummedOutputsProfile
-
-if TYPE_CHECKING:
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import Protection, RunCase
 
 #: The maximum number of values of a sum of participations if its shifts differ.
 VALUES = 512

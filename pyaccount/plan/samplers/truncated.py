@@ -9,18 +9,14 @@ b-min-sep sampling and balls in bins the pair on the whole run is sampled.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import GROUP_LEMMA, SECRET, number, refused_groups
+from pyaccount.plan.protection import Protection
 from pyaccount.rounding import up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyaccount.document.tree import TrainingNode
-    from pyaccount.errors import Problem
-    from pyaccount.plan.protection import Protection
 
 NORMALISATION = Assumed(
     "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept.",

@@ -21,10 +21,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyaccount import _core
 from pyaccount.directions import Direction, sampled_directions
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Problem
 from pyaccount.plan.common import (
     NORMALISATION,
     SECRET,
@@ -36,16 +38,12 @@ from pyaccount.plan.common import (
     value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_plan
+from pyaccount.plan.rare_truncation import RareTruncation
+from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import InPlace, Sampler, SamplerPlan
 from pyaccount.plan.theorem import Reduction, Theorem
 from pyaccount.profiles.base import Recipe
-
-if TYPE_CHECKING:
-    from pyaccount import _core
-    from pyaccount.errors import Problem
-    from pyaccount.plan.rare_truncation import RareTruncation
-    from pyaccount.plan.sampled import SampledMechanism
 
 #: Nanoseconds that a sample takes longer for drawing the number of other records in a round or a bin.
 COUNT_COST = 16.0
