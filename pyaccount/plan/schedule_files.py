@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ from pyaccount.errors import quoted
 from pyaccount.files import InsideFile, lines_of, opened
 from pyaccount.strategies.dense import NpyError, header_of, mapped
 
-if TYPE_CHECKING:
-    Vector = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 #: The most bytes that a text file may have: a line of 50 characters for each of the most rounds.
 LARGEST_TEXT = 512 * 2**20

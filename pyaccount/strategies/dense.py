@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,7 @@ from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.toeplitz import in_range
 from pyaccount.strategies.workload import dense_workload
 
-if TYPE_CHECKING:
-    Matrix = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 
 class NpyError(ValueError):

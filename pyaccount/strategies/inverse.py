@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 from pyaccount.strategies.sums import quotient
 from pyaccount.strategies.toeplitz import banded_square_root, log_objective
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Vector = NDArray[np.float64]
 
-    Vector = NDArray[np.float64]
 
 #: For inverses whose terms cancel: the binary places of the fixed-point arithmetic, the most products, and the exponent
 #: of a value that is too large.

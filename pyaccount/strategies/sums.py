@@ -8,16 +8,13 @@ Searches for good coefficients may use anything that is fast, because they only 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount import _core
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 def total(terms: Array) -> float:

@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pyaccount import _core
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.sums import norm, quotient
 from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    Vector = NDArray[np.float64]
-    Objective = Callable[[Vector], tuple[float, Vector]]
+Vector = NDArray[np.float64]
+Objective = Callable[[Vector], tuple[float, Vector]]
 
 
 def banded_square_root(bands: int) -> Vector:

@@ -37,7 +37,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +46,7 @@ from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.sums import total
 from pyaccount.strategies.toeplitz import in_range
 
-if TYPE_CHECKING:
-    Matrix = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 LARGEST_WORKLOAD = LARGEST
 """The most rounds of a tree whose error under a workload other than prefix sums is computed: it takes an n×n matrix."""

@@ -28,16 +28,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount import _core
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyaccount.strategies.tree import BlockTree
 
-    Counts = NDArray[np.int64]
-    Gaps = NDArray[np.int32]
+
+Counts = NDArray[np.int64]
+Gaps = NDArray[np.int32]
+
 
 #: The most sums that the bound by counts, and the maximum by gaps, may take: about a second, and some seconds.
 COUNTING_WORK = 300_000_000

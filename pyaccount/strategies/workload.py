@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyaccount.strategies.sums import quotient, total
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyaccount.strategies.measure import Workload
 
-    Vector = NDArray[np.float64]
+
+Vector = NDArray[np.float64]
 
 
 def numerator(workload: Workload, iterations: int) -> Vector:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize  # type: ignore[import-untyped]
 
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.optimal.objective import FrozenSamples, LogError, LogSquares, log_squares
-from pyaccount.execute.optimal.parametrisation import ColumnFamily
+from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -33,9 +32,6 @@ from pyaccount.plan.matrices import proposed
 from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.samplers.base import Differentiable
-
-if TYPE_CHECKING:
-    from pyaccount.execute.optimal.parametrisation import Vector
 
 #: The relative precision of σ by which matrices are judged, and the shards of an estimate.
 PRECISION, ESTIMATED = 3e-3, 8

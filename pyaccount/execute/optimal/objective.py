@@ -13,21 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyaccount import _core
 from pyaccount.directions import Direction
+from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
 from pyaccount.execute.sampling.jobs import Component
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.plan.samplers.base import Differentiable
 from pyaccount.strategies.measure import Workload
-from pyaccount.strategies.toeplitz import log_objective
-
-if TYPE_CHECKING:
-    from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
-    from pyaccount.strategies.toeplitz import Objective
+from pyaccount.strategies.toeplitz import Objective, log_objective
 
 #: The number of Newton's steps in ln σ, and the largest of them.
 STEPS, LARGEST_STEP = 12, 0.3

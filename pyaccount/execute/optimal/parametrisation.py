@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,7 @@ from pyaccount.document.document import Document
 from pyaccount.strategies.inverse import blt
 from pyaccount.strategies.toeplitz import normalized
 
-if TYPE_CHECKING:
-    Vector = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 #: The most bands whose coefficients are all free, and the number of parameters for more bands.
 FREE, SMOOTH = 15, 8
