@@ -24,14 +24,7 @@ from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
 from pyaccount.execute.sampling.estimates import Estimate
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal, Replicas
-from pyaccount.execute.sampling.moments import (
-    CHEAP_WORK,
-    FEW_PASSES,
-    FEW_WORK,
-    LEAST_BUSY,
-    MOST_ORDER,
-    enough_busy,
-)
+from pyaccount.execute.sampling.moments import CHEAP_WORK, FEW_PASSES, FEW_WORK, LEAST_BUSY, MOST_ORDER, enough_busy
 from pyaccount.execute.sampling.proposals import (
     PLAIN,
     between_parameters,
