@@ -19,7 +19,7 @@ from pyaccount.execute.engine import Engine
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import during, knowing, silent
 from pyaccount.execute.solve import solve
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import proposed
@@ -74,8 +74,7 @@ def choose(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
         if best is None or found.compared < best[0]:
             best = (found.compared, compiled)
     if best is None:
-        assert refused is not None
-        raise refused
+        raise given(refused)
     # A single matrix that was searched for is not a choice among several.
     compared = tuple(considered) if plan.asked.choices else ()
     return replace(best[1], candidates=(), asked=plan.asked, considered=compared)

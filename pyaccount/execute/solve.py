@@ -21,6 +21,7 @@ from pyaccount.errors import DocumentError, NumericsError, Path, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine, refuse_infinite
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
+from pyaccount.plan.common import given
 from pyaccount.plan.compiled import CompiledDocument, Instance
 from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
 from pyaccount.plan.protection import Protection
@@ -90,8 +91,7 @@ class Search:
 
     def __init__(self, plan: CompiledDocument, engine: Engine, tolerance: float, report: Report) -> None:
         path = plan.document.blank
-        assert path is not None
-        self.plan, self.document, self.path = plan, plan.document, path
+        self.plan, self.document, self.path = plan, plan.document, given(path)
         self.target = target_of(plan.document)
         self.engine, self.tolerance, self.report = engine, tolerance, report
         self.held: dict[float, CandidateVerdict] = {}

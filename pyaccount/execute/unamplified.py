@@ -9,6 +9,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
+from pyaccount.plan.common import given
 from pyaccount.plan.compiled import Instance
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, largest_loss
 from pyaccount.profiles import Rounds
@@ -54,8 +55,7 @@ def _summed(rounds: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
     bounded = tuple(one for one in rounds if largest_loss((one,)) is not None)
     rest = tuple(one for one in rounds if one not in bounded)
     largest = largest_loss(bounded)
-    assert largest is not None
-    upper, assumed = largest.at_most, question.delta or 0.0
+    upper, assumed = given(largest).at_most, question.delta or 0.0
     for one in rest:
         share = replace(question, delta=assumed / (len(rest) * one.count))
         single = (Rounds(one.profile, 1),)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.theorem import Reduction, Theorem
 
 N = TypeVar("N", bound=float)
+Value = TypeVar("Value")
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.
 NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
@@ -75,6 +76,12 @@ def number(value: N | Solve | ScheduledMultiplier | None) -> N:
         raise AssertionError("a schedule reached the arithmetic of one round")
     if value == "solve" or value is None:
         raise AssertionError("a blank reached the arithmetic")
+    return value
+
+
+def given(value: Value | None) -> Value:
+    """Return what is known to be there. Raises `AssertionError` for None."""
+    assert value is not None
     return value
 
 

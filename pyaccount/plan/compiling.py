@@ -14,6 +14,7 @@ from pyaccount.plan import mechanisms
 from pyaccount.plan.combinators.best import BestTheorem
 from pyaccount.plan.combinators.parts import ONE_EACH, PartsTheorem, SequenceTheorem
 from pyaccount.plan.combinators.sample import SampleTheorem, on_sample_refusals
+from pyaccount.plan.common import given
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.disjoint import crossing_refusals, kinds_refusals
 from pyaccount.plan.laplace import LaplaceTheorem
@@ -89,8 +90,7 @@ def _of_removal(case: Case) -> tuple[Theorem, ...]:
         theorems = inside(Case(case.asked.protecting("add-remove", 1), case.node))
     except DocumentError:
         return ()
-    assert case.node.draw is not None
-    return () if on_sample_refusals(theorems, case.node.draw) else theorems
+    return () if on_sample_refusals(theorems, given(case.node.draw)) else theorems
 
 
 #: The theorem of a training run, by the class of its noise.

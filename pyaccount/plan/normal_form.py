@@ -14,7 +14,7 @@ from typing import Any
 
 from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.tree import Best, MechanismRelease, Node, Parts, Sample, Sequence, TrainingNode
-from pyaccount.plan.common import moves, number
+from pyaccount.plan.common import given, moves, number
 from pyaccount.plan.compiled import Instance
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.protection import Case, Protection, RunCase, of_run
@@ -96,8 +96,7 @@ def _parts(case: Case) -> FormNode:
 
 def _best(case: Case) -> FormNode:
     assert isinstance(case.node, Best)
-    assert case.node.law is not None
-    return {"kind": "best", "of": _phases(case), "runs": case.node.law.normal_form()}
+    return {"kind": "best", "of": _phases(case), "runs": given(case.node.law).normal_form()}
 
 
 def _release(case: Case) -> FormNode:

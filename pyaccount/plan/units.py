@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.words import Assumed
 from pyaccount.errors import Problem
-from pyaccount.plan.common import SECRET, refused_groups
+from pyaccount.plan.common import SECRET, given, refused_groups
 from pyaccount.plan.rounds import Bounds, DirectedBounds, one_round
 from pyaccount.profiles import Rounds, SometimesProfile, SubsampledProfile
 
@@ -67,8 +67,7 @@ def draw_may_show(case: Case) -> bool:
 
 def sampled(run: DirectedBounds, case: Case) -> DirectedBounds:
     """Return `count` runs of a body, each on a sample, from the rounds of one run on all units."""
-    assert case.node.draw is not None
-    rate = case.node.draw.probability
+    rate = given(case.node.draw).probability
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper, lower = (
@@ -83,8 +82,7 @@ def sampled(run: DirectedBounds, case: Case) -> DirectedBounds:
 
 def sampling_assumptions(case: Case, *, removal: bool = False) -> tuple[Assumed, ...]:
     """Return what must be true of the sample of a run; `removal` says whether it is known what a removed record reveals."""
-    assert case.node.draw is not None
-    if case.node.draw.clients:
+    if given(case.node.draw).clients:
         same = (_SAME_CLIENT,) if case.asked.privacy.adjacency == "replace-one" else ()
         return (_CLIENTS, *same, SECRET)
     if case.asked.privacy.adjacency == "replace-one" and not removal:

@@ -18,7 +18,7 @@ from pyaccount.execute.optimal.parametrisation import family, positive
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import knowing, silent
 from pyaccount.execute.solve import solve
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.compiled import CompiledDocument, Proposed, Searched
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, proposed, strategy, workload_error
@@ -47,8 +47,6 @@ def _optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> Compiled
     body = case.node
     iterations, bands = number(body.training.iterations), body.matrix.diagonals()
     pattern = sampler_plan(case).spaced_pattern()
-    assert bands is not None
-    assert pattern is not None
     workload = workload_of(body)
     options.report("optimising the matrix", 0, 2)
     remaining = options.remaining
@@ -67,7 +65,7 @@ def _optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> Compiled
 
     known = [positive(column) for (column,) in matrix_plan(case).search_starts()]
     start = min(map(planned, known), key=_error)
-    optimum = optimal_spaced(iterations, bands, *pattern, workload, in_time)
+    optimum = optimal_spaced(iterations, given(bands), *given(pattern), workload, in_time)
     found = planned(positive(optimum.column))
     options.report("optimising the matrix: the noise that it needs", 1, 2)
     gained = _error(found) < _error(start) * (1.0 - ROUNDING)
@@ -87,9 +85,8 @@ def _error(plan: CompiledDocument) -> float:
     """Return the squared error at the σ that the matrix needs, up to a factor that all matrices share."""
     case = plan.only_run
     pattern = sampler_plan(case).spaced_pattern()
-    assert pattern is not None
     built = strategy(case)
-    moved = built.sensitivity(*pattern)[0]
+    moved = built.sensitivity(*given(pattern))[0]
     return moved * moved * workload_of(case.node).chosen(workload_error(case))
 
 

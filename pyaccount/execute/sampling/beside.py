@@ -27,6 +27,7 @@ from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.execute.sampling.wealth import share_of
+from pyaccount.plan.common import given
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.records.certificate import ProfilePoint
 
@@ -69,8 +70,7 @@ class Beside:
                 lacking.append(side)
             else:
                 k, test = found
-                assert test.below is not None
-                self.lower[side] = test.below.ends(self.failure_probability * share_of(k))
+                self.lower[side] = given(test.below).ends(self.failure_probability * share_of(k))
         near = epsilon * (1.0 - NEAR_ENOUGH * self.session.plan.tolerance)
         if len(lacking) < len(self.lower) and max(end for end, _ in self.lower.values()) < near:
             lacking = [side for side in self.lower if side in lacking or not self._far(side)]

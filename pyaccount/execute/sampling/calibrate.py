@@ -32,7 +32,7 @@ from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_mode
 from pyaccount.execute.sampling.session import FINENESS, Session
 from pyaccount.execute.sampling.tests_of_claims import STARTS, of_claim
 from pyaccount.execute.solve import rest_alone, unreachable
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.compiled import Instance
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.sampled import SampledMechanism
@@ -201,8 +201,7 @@ def take_claim(session: Session) -> None:
 def _claim(session: Session, document: Document, budget: Budget, epsilon: float) -> None:
     """Set the claim at this ε, and drop what the session kept for another claim."""
     delta = budget.claim(epsilon)
-    assert delta is not None
-    session.plan = replace(session.plan, document=document.claiming(epsilon, delta))
+    session.plan = replace(session.plan, document=document.claiming(epsilon, given(delta)))
     session.end, session.stream = None, None
     session.composed.clear()
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.execute.engine import Engine, Question, finite
+from pyaccount.plan.common import given
 from pyaccount.plan.rounds import DirectedBounds, reversed_rounds
 from pyaccount.profiles import Rounds
 from pyaccount.profiles.base import Recipe
@@ -67,9 +68,8 @@ def ignored(engine: Engine, bounds: DirectedBounds, *, epsilon: float | None, de
     """Return the δ at which the curve ends, for a claim of which one of ε and δ is given."""
     if delta is not None:
         return max(IGNORED_SHARE * delta, 1e-270)
-    assert epsilon is not None
     # δ is never smaller than that of the composed phases alone.
-    alone = engine.ask(bounds, Question(epsilon, None, 0.1)).lower
+    alone = engine.ask(bounds, Question(given(epsilon), None, 0.1)).lower
     return min(max(UNKNOWN_SHARE * alone, LEAST_IGNORED), IGNORED_SHARE)
 
 

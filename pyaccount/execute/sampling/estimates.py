@@ -36,6 +36,7 @@ from pyaccount.directions import Direction
 from pyaccount.execute.sampling.jobs import SHARD, Component, MixtureSampled, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
 from pyaccount.execute.sampling.shards import Purpose, Sampler
+from pyaccount.plan.common import given
 from pyaccount.plan.sampled import SampledMechanism
 
 #: The shards of a grid of tilts, of a scouting run, and of an estimate.
@@ -337,8 +338,7 @@ def _mean_statistic(mechanism: SampledMechanism, theta: float) -> float:
     step = max(1e-6 * theta, 1e-12)
     near, far = mechanism.core.tilt(theta), mechanism.core.tilt(theta + step)
     assert near is not None
-    assert far is not None
-    return theta * near[0] + (far[2] - near[2]) / step
+    return theta * near[0] + (given(far)[2] - near[2]) / step
 
 
 def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[Component]:

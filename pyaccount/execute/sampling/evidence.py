@@ -28,7 +28,7 @@ from pyaccount.execute.sampling.fixed_sequence import Result, root
 from pyaccount.execute.sampling.profile import Curve, Histogram, larger
 from pyaccount.execute.sampling.session import FINENESS, Session, open_session
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
-from pyaccount.plan.common import sampled_profile
+from pyaccount.plan.common import given, sampled_profile
 from pyaccount.plan.compiled import Instance
 from pyaccount.plan.compiling import compile_document
 from pyaccount.records.certificate import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
@@ -300,8 +300,7 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
 
 def _epsilon_near(session: Session, instance: Instance) -> float:
     """Return an estimate of the ε at which δ(ε) is the δ for which ε is stated: histograms are drawn around it."""
-    assert session.report_delta is not None
-    delta, mechanism = session.report_delta, session.mechanism(instance)
+    delta, mechanism = given(session.report_delta), session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not 0.0 < worst < math.inf or session.excess(mechanism, 0.0, delta)[0] <= 0.0:
         return 0.0

@@ -24,6 +24,7 @@ from pyaccount.errors import NumericsError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.sampling.all_moments import FEWEST, MOST, best_polynomial
 from pyaccount.execute.sampling.jobs import Replicas
+from pyaccount.plan.common import given
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.risk.polynomials import MomentPolynomial
 
@@ -234,7 +235,6 @@ class Moments:
         """
         bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
         price, polynomial = self._replicas[order].price(mechanism), None
-        assert price is not None
         single = bound(epsilon) + mechanism.beyond("remove", epsilon, bound)
         if single > claim:
             polynomial = self.polynomial(order, epsilon)
@@ -244,7 +244,7 @@ class Moments:
         return MomentProof(
             dict(sorted(self._logs.items())),
             self._replicas[order],
-            price[0],
+            given(price)[0],
             single,
             mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon),
             self.together(order),

@@ -24,6 +24,7 @@ from pyaccount.execute.sampling.bounds_without_samples import Proven, point_of
 from pyaccount.execute.sampling.jobs import SHARD, Proposal, edges_around
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
+from pyaccount.plan.common import given
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.records.certificate import ProfilePoint
 
@@ -128,8 +129,7 @@ def draw(  # noqa: PLR0913, PLR0917 - the samples to draw, and their number
             assert part is not None
             total = part if total is None else total.merged(part)
             sampler.progress(total.samples / (shards * SHARD))
-        assert total is not None
-        return total
+        return given(total)
 
     under = None if mechanism.lower is None else losses(mechanism.lower)
     return Histogram(mechanism, direction, proposal, losses(mechanism), under)

@@ -28,6 +28,7 @@ from pyaccount.execute.sampling.jobs import (
     Wave,
     for_core,
 )
+from pyaccount.plan.common import given
 from pyaccount.plan.sampled import SampledMechanism
 
 #: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.
@@ -74,8 +75,7 @@ class Sampler:
     """The core's sampler with a seed, a number of threads and a deadline."""
 
     def __init__(self, options: RunOptions) -> None:
-        assert options.seed is not None
-        self.seed = options.seed
+        self.seed = given(options.seed)
         self.samples = 0
         self.report = options.report
         self._threads, self._runner = options.threads, options.runner or Local(options.threads)

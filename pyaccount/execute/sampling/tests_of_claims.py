@@ -34,7 +34,7 @@ from pyaccount.execute.sampling.wealth import (
     places_below,
     share_of,
 )
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0
@@ -271,10 +271,9 @@ def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
 def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
     """Bet on the mean of D, which with a factor bounds δ; the test's `mean` is an estimate of that bound."""
     candidate, proposal = sampler.fresh(), betting.proposal.log_sobolev
-    assert proposal is not None
     assert direction == "add"
     limits = sampler.limits(claim.mechanism, direction, replace(betting.proposal, log_sobolev=None), claim.epsilon)
-    found = mean_claim(claim.mechanism, proposal, claim.epsilon, claim.delta - limits.added)
+    found = mean_claim(claim.mechanism, given(proposal), claim.epsilon, claim.delta - limits.added)
     if found is None:
         return _without_samples(claim, direction, betting.proposal, limits, accepted=False)
     limits = replace(limits, weight_bound=max(found.most, 0.0), generator=claim.delta * math.expm1(found.error))

@@ -7,7 +7,7 @@ from typing import Self
 
 from pyaccount.document.tree import Draw, Node, Sample
 from pyaccount.errors import Problem
-from pyaccount.plan.common import OF_DOCUMENT, inner_refusals, joined, one_run, pairs_of_run
+from pyaccount.plan.common import OF_DOCUMENT, given, inner_refusals, joined, one_run, pairs_of_run
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.protection import Case, Protection
 from pyaccount.plan.replaced import LOWER_END, TRADE_OFF, replaced_in_sample
@@ -63,19 +63,17 @@ class SampleTheorem(CombinedTheorem):
 
     def bounds(self) -> DirectedBounds:
         """Return `count` rounds of the sampled composition."""
-        assert self.node.draw is not None
-        rate = self.node.draw.probability
+        rate = given(self.node.draw).probability
         if not self.removal or rate >= 1.0:
             return sampled(one_run(self.inner), self)
         return replaced_in_sample(one_run(self.removal), rate, self.node.count, gaussian=self._gaussian())
 
     def refusals(self) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
-        assert self.node.draw is not None
         return [
             *sampling_refusals(self, removal=bool(self.removal)),
             *_sizes_of_samples(self),
-            *on_sample_refusals(self.inner, self.node.draw),
+            *on_sample_refusals(self.inner, given(self.node.draw)),
         ]
 
     def public(self) -> DirectedBounds:

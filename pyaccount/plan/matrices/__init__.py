@@ -13,6 +13,7 @@ from typing import Any
 
 from pyaccount import _core
 from pyaccount.errors import DocumentError
+from pyaccount.plan.common import given
 from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.matrices import full_column, not_toeplitz, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan, workload_of
@@ -104,6 +105,5 @@ def _meeting(built: Strategy, min_separation: int) -> Recipe[_core.Columns]:
     if built.coefficients is not None:
         rest = built.iterations - len(built.coefficients)
         return Recipe("Columns.toeplitz", ((*built.coefficients, *([0.0] * rest)), min_separation))
-    assert built.dense is not None
-    entries = tuple(entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist())
+    entries = tuple(entry for i in range(built.iterations) for entry in given(built.dense)[i:, i].tolist())
     return Recipe("Columns.dense", (entries, built.iterations, min_separation))

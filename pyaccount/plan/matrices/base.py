@@ -14,7 +14,7 @@ from pyaccount.document.matrices import MatrixKind
 from pyaccount.document.tree import TrainingNode
 from pyaccount.document.words import Assumed
 from pyaccount.errors import Problem
-from pyaccount.plan.common import MATRIX_NOISE, number
+from pyaccount.plan.common import MATRIX_NOISE, given, number
 from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.protection import RunCase
 from pyaccount.rounding import positional
@@ -103,8 +103,7 @@ class MatrixPlan(RunCase, ABC, Generic[Matrix]):
 
     def generation(self, built: Strategy) -> str:
         """Describe how training makes the rows z_t of C⁻¹w from independent rows w_t, exactly, round by round."""
-        assert built.coefficients is not None
-        kept = len(built.coefficients) - 1
+        kept = len(given(built.coefficients)) - 1
         if kept == 0:
             return "z_t = w_t / c_0, with c the `coefficients`; no row is kept"
         rows = "row z is" if kept == 1 else f"{kept} rows z are"

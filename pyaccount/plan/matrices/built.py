@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pyaccount.plan.common import given
 from pyaccount.plan.matrices.sensitivity import (
     Counted,
     dense_modes,
@@ -88,8 +89,7 @@ class Strategy:
             return len(self.coefficients)
         from pyaccount.strategies.dense import bands_of
 
-        assert self.dense is not None
-        return int(bands_of(self.dense))
+        return int(bands_of(given(self.dense)))
 
     @property
     def independent(self) -> bool:
@@ -147,9 +147,8 @@ class Strategy:
             for t in range(bins):
                 modes[t, t:] = first[: self.iterations - t]
         else:
-            assert self.dense is not None
             for t in range(bins):
-                modes[t] = self.dense[:, t::bins].sum(axis=1)
+                modes[t] = given(self.dense)[:, t::bins].sum(axis=1)
         gram = sums.gram(modes)
         if each_round != 0.0:
             gram = gram + np.diag([each_round * turns_of(t, self.iterations, bins) for t in range(bins)])
@@ -185,14 +184,12 @@ def _error(built: Strategy, workload: Workload) -> WorkloadError:
         from pyaccount.strategies.tree import tree_error
 
         return tree_error(built.tree, workload)
-    assert built.dense is not None
-    return dense_error(built.dense, workload)
+    return dense_error(given(built.dense), workload)
 
 
 @lru_cache(maxsize=8)
 def _dense_modes(built: Strategy, bins: int, each_round: float) -> Counted:
-    assert built.dense is not None
-    return dense_modes(built.dense, bins, each_round)
+    return dense_modes(given(built.dense), bins, each_round)
 
 
 # Cached because it is needed in words and for every value of a blank, and takes n³ steps for a matrix without structure.
@@ -202,8 +199,7 @@ def _sensitivity(built: Strategy, min_separation: int, most: int, each_round: fl
         return toeplitz_sensitivity(built.coefficients, built.iterations, min_separation, most, each_round)
     if built.tree is not None:
         return tree_sensitivity(built.tree, min_separation, most, each_round)
-    assert built.dense is not None
-    return dense_sensitivity(built.dense, min_separation, most, each_round)
+    return dense_sensitivity(given(built.dense), min_separation, most, each_round)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.matrices import BLT, BandedInverse
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of, workload_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.rounding import positional
@@ -43,8 +43,7 @@ class BandedInversePlan(MatrixPlan[BandedInverse]):
 
     def generation(self, built: Strategy) -> str:
         """Describe the noise as a sum of past independent noise, which can be kept or drawn again by its position."""
-        assert built.inverse is not None
-        kept = len(built.inverse) - 1
+        kept = len(given(built.inverse)) - 1
         return (
             f"z_t = Σ_j d_j·w_{{t−j}}, j = 0 … {kept}, with d the `inverse_coefficients` and w_s = 0 for s < 0; the last "
             f"{kept} rows w are kept, or drawn again"
@@ -57,12 +56,10 @@ class BandedInversePlan(MatrixPlan[BandedInverse]):
         matrix = self.matrix
         listed = matrix.inverse_coefficients
         if listed is None:
-            assert matrix.bands is not None
-            listed = tuple(inverse_square_root(matrix.bands).tolist())
+            listed = tuple(inverse_square_root(given(matrix.bands)).tolist())
         inverse = list(listed[:rounds])
         section = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
-        assert built.coefficients is not None
-        norm = _largest_ratio(built.coefficients[:rounds], inverse)
+        norm = _largest_ratio(given(built.coefficients)[:rounds], inverse)
         return {
             "matrix": section,
             "noise": {**noise, "multiplier": cut_noise(number(self.node.noise.multiplier), norm)},
@@ -97,8 +94,7 @@ def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: i
     from pyaccount.strategies.inverse import banded_inverse, inverse_square_root
 
     if inverse is None:
-        assert bands is not None
-        inverse = tuple(float(d) for d in inverse_square_root(bands))
+        inverse = tuple(float(d) for d in inverse_square_root(given(bands)))
     built = toeplitz_strategy(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
     return replace(built, inverse=tuple(d / built.normalization for d in inverse[:iterations]))
 
@@ -119,18 +115,16 @@ class BLTPlan(MatrixPlan[BLT]):
         matrix, n = self.matrix, rounds_of(self.node)
         if matrix.scales is not None and matrix.decays is not None:
             return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=matrix.normalize)
-        assert matrix.buffers is not None
         pattern = self.node.sampler.usual_pattern(self.node, n)
-        return _optimal_blt(matrix.buffers, n, pattern, workload_of(self.node), normalize=matrix.normalize)
+        return _optimal_blt(given(matrix.buffers), n, pattern, workload_of(self.node), normalize=matrix.normalize)
 
     def search_starts(self) -> list[Listed]:
         """Return the matrices of least error for the sampler's usual participations, and for a single participation."""
         from pyaccount.strategies.inverse import optimal_blt
 
         n, buffers = rounds_of(self.node), self.matrix.buffers
-        assert buffers is not None
         patterns = (self.node.sampler.usual_pattern(self.node, n), (n, 1))
-        return [optimal_blt(n, buffers, *pattern, workload_of(self.node)) for pattern in patterns]
+        return [optimal_blt(n, given(buffers), *pattern, workload_of(self.node)) for pattern in patterns]
 
     def _buffers(self) -> int:
         """Return the number of buffers."""
@@ -153,17 +147,14 @@ class BLTPlan(MatrixPlan[BLT]):
 
     def leading_block(self, built: Strategy, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Keep scales and decays, with c_0 = 1, and apply the normalisation to the noise instead."""
-        assert built.buffers is not None
-        assert built.coefficients is not None
-        scales, decays = built.buffers
+        scales, decays = given(built.buffers)
         section = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
-        sigma = cut_noise(number(self.node.noise.multiplier), built.coefficients[0])
+        sigma = cut_noise(number(self.node.noise.multiplier), given(built.coefficients)[0])
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
 
     def normal_form(self, built: Strategy) -> dict[str, Any]:
         """Return the scales and decays."""
-        assert built.buffers is not None
-        scales, decays = ([positional(each) for each in listed] for listed in built.buffers)
+        scales, decays = ([positional(each) for each in listed] for listed in given(built.buffers))
         return {"kind": "blt", "decays": decays, "normalised": normalised(self.node), "scales": scales}
 
 

@@ -13,7 +13,7 @@ from pyaccount.document.matrices import Dense, Tree
 from pyaccount.document.words import Assumed
 from pyaccount.errors import DocumentError, Problem
 from pyaccount.files import InsideFile
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, normalised, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.sensitivity import disjoint
@@ -93,8 +93,7 @@ class DensePlan(MatrixPlan[Dense]):
     def disjoint_modes(self, bins: int) -> bool:
         """Whether all entries between different bins are 0."""
         dense = self.build().dense
-        assert dense is not None
-        return disjoint(dense, bins)
+        return disjoint(given(dense), bins)
 
     def product_cost(self) -> float:
         """Return the cost of products of whole columns."""

@@ -66,7 +66,7 @@ from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.mechanisms import PartitionSelection
 from pyaccount.document.words import Assumed
 from pyaccount.errors import Problem
-from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
+from pyaccount.plan.common import GROUP_LEMMA, given, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Bounds, DirectedBounds, worst_of
 from pyaccount.plan.theorem import Reduction
@@ -158,9 +158,7 @@ class CountSteps(NamedTuple):
 def steps_of(mechanism: PartitionSelection) -> CountSteps:
     """Return the steps among which the worst ones are. No number of the mechanism may be blank."""
     if mechanism.strategy == "truncated-geometric":
-        assert mechanism.epsilon is not None
-        assert mechanism.delta is not None
-        return geometric_steps(mechanism.epsilon, mechanism.delta)
+        return geometric_steps(given(mechanism.epsilon), given(mechanism.delta))
     size = number(mechanism.noise())
     moved = LaplaceProfile(1.0, size) if mechanism.strategy == "laplace" else GaussianProfile(1.0, size)
     return CountSteps(_passing(mechanism), (CountStep(moved, moved),))
@@ -347,9 +345,8 @@ class PartitionSelectionPlan(MechanismPlan[PartitionSelection]):
         if mechanism.strategy != "laplace" or k == 1 or not self._by_itself() or self._replaced():
             return super().bounds()
         steps, chosen = steps_of(mechanism), products(1, k)
-        assert chosen is not None
         rounds = (Rounds(steps.shared[0].remove, k),)
-        remove, add = (self._side(steps, k, chosen[1:], side) for side in DIRECTIONS)
+        remove, add = (self._side(steps, k, given(chosen)[1:], side) for side in DIRECTIONS)
         some_new = replace(remove, add=add).above(lambda one: cast("ProfileKind", one.supremum))
         return worst_of([dict.fromkeys(DIRECTIONS, Bounds(rounds, rounds)), some_new.bounds()])
 

@@ -46,6 +46,7 @@ from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, Randomize
 from pyaccount.document.mechanisms.base import Selection, rounded_up
 from pyaccount.document.words import Assumed
 from pyaccount.errors import Problem
+from pyaccount.plan.common import given
 from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import DirectedBounds, enclosed
 from pyaccount.plan.theorem import Reduction
@@ -246,8 +247,7 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
         """Return the rounds of all runs; one value of a sample is bounded for any two values."""
         if not self._of_any_values():
             return super().bounds()
-        assert self.node.draw is not None
-        mechanism, rate = self._of(), self.node.draw.probability
+        mechanism, rate = self._of(), given(self.node.draw).probability
         p = mechanism.truth_probability
         other = (1.0 - p) / (mechanism.values - 1)
         least, most = min(p, other), max(p, other)

@@ -45,7 +45,7 @@ from pyaccount.document.mechanisms import Stated
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.words import TWO_STEPS, Assumed
 from pyaccount.errors import Problem
-from pyaccount.plan.common import GROUP_LEMMA, number, refused_groups
+from pyaccount.plan.common import GROUP_LEMMA, given, number, refused_groups
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.mechanisms.groups_of_stated import profile_of_steps
 from pyaccount.plan.protection import Case
@@ -98,12 +98,10 @@ class StatedPlan(MechanismPlan[Stated]):
         way, exception = mechanism.way(), mechanism.exception
         beside = (GuaranteesProfile(((0.0, exception),)),) if exception > 0.0 else ()
         if way == "mu":
-            assert mechanism.mu is not None
-            part = GaussianProfile(_times(group, mechanism.mu), 1.0)
+            part = GaussianProfile(_times(group, given(mechanism.mu)), 1.0)
             return Released(part, part)
         if way == "rho":
-            assert mechanism.rho is not None
-            rho = group * group * mechanism.rho * (1.0 if group == 1 else 1.0 + _MARGIN)
+            rho = group * group * given(mechanism.rho) * (1.0 if group == 1 else 1.0 + _MARGIN)
             if mechanism.xi:
                 divergences = tuple((mechanism.xi + order * rho) * (1.0 + _MARGIN) for order in ORDERS)
                 upper: ProfileKind = RenyiProfile(ORDERS, divergences)
@@ -148,8 +146,7 @@ class StatedPlan(MechanismPlan[Stated]):
             )
         if steps == 1:
             return reduction
-        assert mechanism.adjacency is not None
-        rule = TWO_STEPS[mechanism.adjacency]
+        rule = TWO_STEPS[given(mechanism.adjacency)]
         return replace(
             reduction,
             theorem=f"{reduction.theorem}; two steps for each replaced record",

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from pyaccount import _core
 from pyaccount.directions import Direction
 from pyaccount.document.words import Assumed
-from pyaccount.plan.common import number
+from pyaccount.plan.common import given, number
 from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.protection import RunCase
 from pyaccount.plan.rare_truncation import RareTruncation
@@ -169,5 +169,4 @@ class Renewal(WholeRun[Sampler]):
 def scaled_coefficients(case: RunCase, sigma: float) -> list[float]:
     """Return the first column in units of σ, rounded up: with larger coefficients the mechanism is no more private."""
     coefficients = strategy(case).coefficients
-    assert coefficients is not None
-    return [math.nextafter(c / sigma, math.inf) for c in coefficients]
+    return [math.nextafter(c / sigma, math.inf) for c in given(coefficients)]

@@ -32,6 +32,7 @@ from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
     basic_assumptions,
+    given,
     number,
     refused_groups,
     refused_samples,
@@ -79,8 +80,7 @@ def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
         # The column of round i contributes its first m − i entries.
         partial = list(accumulate(built.coefficients[:m]))
         return tuple(scale * partial[min(m - i, len(partial)) - 1] for i in range(m))
-    assert built.dense is not None
-    return tuple((scale * built.dense[:m, :m].sum(axis=0)).tolist())
+    return tuple((scale * given(built.dense)[:m, :m].sum(axis=0)).tolist())
 
 
 def _norm_bounds(case: RunCase) -> list[float]:
@@ -91,9 +91,8 @@ def _norm_bounds(case: RunCase) -> list[float]:
     if not case.node.matrix.banded:
         return columns(case, case.node.separation() or 1).core.norm_bounds
     built = strategy(case)
-    assert built.coefficients is not None
     # The sums are cumulative, because the columns are cut by the end of the run: that of the last round has one entry.
-    squares = list(accumulate(c * c for c in built.coefficients))
+    squares = list(accumulate(c * c for c in given(built.coefficients)))
     return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]
 
 
