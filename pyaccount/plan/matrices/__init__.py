@@ -4,6 +4,8 @@ Each kind is a class, and `PLANS` has it for each kind that documents may name. 
 `sensitivity` the largest norm of participation patterns.
 """
 
+# mypy: implicit-reexport
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -21,18 +23,6 @@ from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.protection import RunCase
 from pyaccount.profiles.base import Recipe
 from pyaccount.strategies.measure import WorkloadError
-
-__all__ = [
-    "PLANS",
-    "MatrixPlan",
-    "Strategy",
-    "columns",
-    "disjoint_modes",
-    "matrix_plan",
-    "proposed",
-    "strategy",
-    "workload_error",
-]
 
 PLANS: dict[str, type[MatrixPlan[Any]]] = {
     "identity": toeplitz.IdentityPlan,
