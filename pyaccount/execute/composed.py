@@ -88,7 +88,7 @@ ALIKE = (
 )
 
 
-class Interval(NamedTuple):
+class DirectionInterval(NamedTuple):
     """The true value is at least `lower` and at most `upper`."""
 
     lower: float
@@ -126,7 +126,7 @@ class PinnedClaim:
         """A lower bound on ε: no smaller ε holds at the certified δ."""
         return max(self.direction(direction).lower for direction in DIRECTIONS)
 
-    def direction(self, direction: Direction) -> Interval:
+    def direction(self, direction: Direction) -> DirectionInterval:
         """Return the interval for ε in one direction, at the certified δ."""
         return self._ends(self.at_delta.directions[direction])
 
@@ -135,9 +135,9 @@ class PinnedClaim:
         lower, upper = self._ends(found)
         return KindOfRecord(name=name, epsilon=upper, epsilon_lower=ordered(lower, upper, f"ε of {name}"))
 
-    def _ends(self, found: Answer | DirectedAnswer) -> Interval:
+    def _ends(self, found: Answer | DirectedAnswer) -> DirectionInterval:
         asked = number(self.at_delta.question.delta)
-        return Interval(
+        return DirectionInterval(
             found.lower if asked >= self.delta else 0.0,
             # A bound for the claim holds in each of the two directions, and for each kind of record.
             min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,

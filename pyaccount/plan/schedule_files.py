@@ -7,23 +7,18 @@ ignored, and a first line that is not all numbers names the columns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyaccount.document.ranges import SCHEDULED
 from pyaccount.errors import quoted
-from pyaccount.files import InsideFile, lines_of, opened
-from pyaccount.strategies.dense import NpyError, header_of, mapped
-
-Vector = NDArray[np.float64]
-
-#: The most bytes that a text file may have: a line of 50 characters for each of the most rounds.
-LARGEST_TEXT = 512 * 2**20
+from pyaccount.files import InsideFile, lines_of
+from pyaccount.strategies.dense import LARGEST_TEXT, read_numbers
+from pyaccount.strategies.sums import Vector
 
 
 class ScheduleFileError(ValueError):
@@ -42,55 +37,23 @@ def read_column(source: Path | InsideFile, column: str | int | None) -> Vector:
             if an entry is not a number. Rows in messages are counted from 0, without the names. No message repeats what is
             in the file: a document of somebody else may have named it.
     """
-    path = source.path if isinstance(source, InsideFile) else source
-    try:
-        with opened(source) as file:
-            match path.suffix.lower():
-                case ".npy":
-                    return _of_array(path, file, column)
-                case ".csv" | ".txt":
-                    return _of_text(path, file, column)
-                case other:
-                    raise ScheduleFileError(
-                        f"{path}: a file of a schedule ends in .npy, .csv or .txt, not in {other!r}"
-                    )
-    except FileNotFoundError:
-        raise ScheduleFileError(f"{path}: no such file") from None
-    except PermissionError:
-        raise ScheduleFileError(f"{path}: no permission to read it") from None
-    except OSError as error:
-        raise ScheduleFileError(f"{path!s}: cannot be read: {error.strerror or error}") from error
 
-
-def _of_array(path: Path, file: BinaryIO, column: str | int | None) -> Vector:
-    try:
-        header = header_of(file)
-        if len(header.shape) not in (1, 2):
-            dimensions = f"not an array of {len(header.shape)} dimensions"
+    def picked(path: Path, shape: tuple[int, ...]) -> tuple[slice | int, ...]:
+        if len(shape) not in (1, 2):
+            dimensions = f"not an array of {len(shape)} dimensions"
             raise ScheduleFileError(f"{path}: a vector or a matrix is expected, {dimensions}")
-        _check_rows(path, header.shape[0])
-        entries = mapped(file, header)
-    except NpyError as error:
-        raise ScheduleFileError(f"{path}: {error}") from error
-    if isinstance(column, str):
-        raise ScheduleFileError(
-            f"{path}: the columns of a .npy file have no names: give the number of {quoted(column)}, from 0"
-        )
-    columns = entries[:, None] if entries.ndim == 1 else entries
-    chosen = columns[:, _number(path, column, columns.shape[1])]
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # A copy does not change with the file.
-        return np.array(chosen, dtype=np.float64, order="C", copy=True, subok=False)
+        _check_rows(path, shape[0])
+        if isinstance(column, str):
+            raise ScheduleFileError(
+                f"{path}: the columns of a .npy file have no names: give the number of {quoted(column)}, from 0"
+            )
+        place = _number(path, column, *shape[1:] or (1,))
+        return (slice(None), place)[: len(shape)]
 
-
-def _of_text(path: Path, file: BinaryIO, column: str | int | None) -> Vector:
-    size = os.fstat(file.fileno()).st_size
-    if size > LARGEST_TEXT:
-        raise ScheduleFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
-    try:
+    def of_text(path: Path, file: BinaryIO) -> Vector:
         return _of_lines(path, lines_of(file, LARGEST_TEXT), column)
-    except UnicodeDecodeError as error:
-        raise ScheduleFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+    return read_numbers(source, ScheduleFileError, "a file of a schedule", picked, of_text)
 
 
 def _of_lines(path: Path, lines: Iterator[str], column: str | int | None) -> Vector:
@@ -108,7 +71,7 @@ def _of_lines(path: Path, lines: Iterator[str], column: str | int | None) -> Vec
     else:
         place = _number(path, column, len(head))
     values: list[float] = []
-    for row, line in enumerate(lines if named else _chained(first, lines)):
+    for row, line in enumerate(lines if named else chain([first], lines)):
         entries = _split(line, delimiter)
         if len(entries) != len(head):
             raise ScheduleFileError(f"{path}: row {row} has {len(entries)} entries, but the first line has {len(head)}")
@@ -135,11 +98,6 @@ def _number(path: Path, column: int | None, columns: int) -> int:
 def _check_rows(path: Path, rows: int) -> None:
     if rows not in SCHEDULED:
         raise ScheduleFileError(f"{path}: the file has {rows:_} values; a schedule has {SCHEDULED.describe()}")
-
-
-def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:

@@ -6,8 +6,9 @@ Arrays of numbers are read from open .npy files, of which the header may be host
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,9 @@ from scipy import linalg  # type: ignore[import-untyped]
 
 from pyaccount.files import InsideFile, lines_of, opened
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
+from pyaccount.strategies.sums import Entries
 from pyaccount.strategies.toeplitz import in_range
 from pyaccount.strategies.workload import dense_workload
-
-Matrix = NDArray[np.float64]
 
 
 class NpyError(ValueError):
@@ -33,7 +33,7 @@ class Header(NamedTuple):
     kind: np.dtype[np.generic]
 
 
-def header_of(file: BinaryIO) -> Header:
+def _header_of(file: BinaryIO) -> Header:
     """Read the header, and leave the file at its entries. Raises `NpyError`, also if they are not real numbers."""
     try:
         version = np.lib.format.read_magic(file)
@@ -49,7 +49,7 @@ def header_of(file: BinaryIO) -> Header:
     return header
 
 
-def mapped(file: BinaryIO, header: Header) -> NDArray[np.generic]:
+def _mapped(file: BinaryIO, header: Header) -> NDArray[np.generic]:
     """Return the entries, without reading them. Raises `NpyError` if the file has fewer than the header says."""
     order = "F" if header.fortran else "C"
     try:
@@ -71,14 +71,56 @@ MOST_ROWS = 2 * LARGEST
 
 LARGEST_TEXT = 512 * 2**20
 
-"""The most bytes a text file may have: LARGEST² entries at 32 characters each."""
+"""The most bytes a text file may have: LARGEST² entries at 32 characters each, and longer lines for every round of a schedule."""
+
+
+def read_numbers(
+    source: Path | InsideFile,
+    error: type[ValueError],
+    called: str,
+    pick: Callable[[Path, tuple[int, ...]], Any],
+    of_text: Callable[[Path, BinaryIO], Entries],
+) -> Entries:
+    """Return numbers of a .npy, .csv or .txt file as new doubles. Raises `error`, and nothing else, for what is wrong with it.
+
+    `pick` checks the shape of an array, and returns the index of what is read of it; `of_text` reads text in UTF-8.
+    """
+    path = source.path if isinstance(source, InsideFile) else source
+    try:
+        with opened(source) as file:
+            match path.suffix.lower():
+                case ".npy":
+                    header = _header_of(file)
+                    index = pick(path, header.shape)
+                    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                        # A copy does not change with the file. Entries that overflow to infinity are rejected later.
+                        return np.array(_mapped(file, header)[index], np.float64, order="C", copy=True, subok=False)
+                case ".csv" | ".txt":
+                    size = os.fstat(file.fileno()).st_size
+                    if size > LARGEST_TEXT:
+                        raise error(
+                            f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones"
+                        )
+                    return of_text(path, file)
+                case other:
+                    raise error(f"{path}: {called} ends in .npy, .csv or .txt, not in {other!r}")
+    except NpyError as wrong:
+        raise error(f"{path}: {wrong}") from wrong
+    except UnicodeDecodeError as wrong:
+        raise error(f"{path}: not UTF-8 text: {wrong.reason} at byte {wrong.start}") from wrong
+    except FileNotFoundError:
+        raise error(f"{path}: no such file") from None
+    except PermissionError:
+        raise error(f"{path}: no permission to read it") from None
+    except OSError as wrong:
+        raise error(f"{path!s}: cannot be read: {wrong.strerror or wrong}") from wrong
 
 
 class MatrixFileError(ValueError):
     """A file contains no usable strategy matrix. The message names the file and the first thing wrong with it."""
 
 
-def load_dense(source: Path | InsideFile, iterations: int) -> Matrix:
+def load_dense(source: Path | InsideFile, iterations: int) -> Entries:
     """Read the strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal; or with more rows.
 
     A matrix with more rows than columns is an encoder of sums with noise of their own. Its rows may be in any order; every
@@ -94,27 +136,19 @@ def load_dense(source: Path | InsideFile, iterations: int) -> Matrix:
     nothing else, for anything wrong with the file or the matrix. No message repeats what is in the file: a document of somebody
     else may have named it.
     """
-    path = source.path if isinstance(source, InsideFile) else source
-    try:
-        with opened(source) as file:
-            match path.suffix.lower():
-                case ".npy":
-                    matrix = _read_npy(path, file, iterations)
-                case ".csv" | ".txt":
-                    matrix = _read_text(path, file, iterations)
-                case other:
-                    raise MatrixFileError(f"{path}: a matrix file ends in .npy, .csv or .txt, not in {other!r}")
-    except FileNotFoundError:
-        raise MatrixFileError(f"{path}: no such file") from None
-    except PermissionError:
-        raise MatrixFileError(f"{path}: no permission to read it") from None
-    except OSError as error:
-        raise MatrixFileError(f"{path!s}: cannot be read: {error.strerror or error}") from error
-    _check_entries(path, matrix)
+
+    def whole(path: Path, shape: tuple[int, ...]) -> object:
+        _check_shape(path, shape, iterations)
+        return ...
+
+    matrix = read_numbers(
+        source, MatrixFileError, "a matrix file", whole, lambda path, file: _read_text(path, file, iterations)
+    )
+    _check_entries(source.path if isinstance(source, InsideFile) else source, matrix)
     return matrix
 
 
-def column_norms(matrix: Matrix) -> Matrix:
+def column_norms(matrix: Entries) -> Entries:
     """Return ‖c_j‖₂ for every column j.
 
     Takes a matrix as `load_dense` returns it; returns a vector of positive numbers. Accurate to about √n units in the
@@ -123,23 +157,23 @@ def column_norms(matrix: Matrix) -> Matrix:
     # Each column is scaled, so that the squares can neither overflow nor all underflow.
     peaks = matrix.max(axis=0)
     with np.errstate(over="ignore"):
-        norms: Matrix = peaks * np.linalg.norm(matrix / peaks, axis=0)
+        norms: Entries = peaks * np.linalg.norm(matrix / peaks, axis=0)
     return norms
 
 
-def normalized_columns_max(matrix: Matrix) -> Matrix:
+def normalized_columns_max(matrix: Entries) -> Entries:
     """Return C / max_j ‖c_j‖₂: the same strategy with largest column norm 1.
 
     Takes a matrix as `load_dense` returns it; returns a new one of the same shape. Accurate to about √n units in the
     last place; entries more than 300 orders of magnitude below the norm become 0.
     """
     # This takes two steps, because the norm itself may exceed the largest double.
-    scaled: Matrix = matrix / matrix.max()
+    scaled: Entries = matrix / matrix.max()
     scaled /= column_norms(scaled).max()
     return scaled
 
 
-def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadError:
+def dense_error(matrix: Entries, workload: Workload = PREFIX_SUMS) -> WorkloadError:
     """Return the error of the strategy as it is (not normalised), for prefix sums or another workload.
 
     X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X. With more rows than
@@ -169,7 +203,7 @@ def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadErr
         return in_range(float(rows.sum()) / size, float(rows.max()), scale)
 
 
-def _error_of_more_rows(matrix: Matrix, workload: Workload) -> WorkloadError:
+def _error_of_more_rows(matrix: Entries, workload: Workload) -> WorkloadError:
     size, scale = matrix.shape[1], float(matrix.max())
     factor, order = linalg.qr(matrix / scale, mode="r", pivoting=True, check_finite=False)
     factor = factor[:size]
@@ -188,7 +222,7 @@ def _error_of_more_rows(matrix: Matrix, workload: Workload) -> WorkloadError:
         return in_range(float(rows.sum()) / size, float(rows.max()), scale)
 
 
-def bands_of(matrix: Matrix) -> int:
+def bands_of(matrix: Entries) -> int:
     """Return the number of bands: the least b with C[i, j] = 0 wherever i − j ≥ b.
 
     Takes a matrix as `load_dense` returns it; returns 1 for a diagonal matrix and up to n for a full one. Exact: every
@@ -199,28 +233,9 @@ def bands_of(matrix: Matrix) -> int:
     return int((np.arange(len(matrix)) - first).max()) + 1
 
 
-def _read_npy(path: Path, file: BinaryIO, iterations: int) -> Matrix:
-    try:
-        header = header_of(file)
-        _check_shape(path, header.shape, iterations)
-        entries = mapped(file, header)
-    except NpyError as error:
-        raise MatrixFileError(f"{path}: {error}") from error
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # Copy, so that the matrix does not depend on the file. Entries that overflow to infinity are rejected later.
-        return np.array(entries, dtype=np.float64, order="C", copy=True, subok=False)
-
-
-def _read_text(path: Path, file: BinaryIO, iterations: int) -> Matrix:
-    size = os.fstat(file.fileno()).st_size
-    if size > LARGEST_TEXT:
-        raise MatrixFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
-    try:
-        delimiter, counted = _check_text_shape(path, file, iterations)
-        lines = lines_of(file, LARGEST_TEXT)
-        rows = [_parse(path, row, line, delimiter) for row, line in enumerate(lines)]
-    except UnicodeDecodeError as error:
-        raise MatrixFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+def _read_text(path: Path, file: BinaryIO, iterations: int) -> Entries:
+    delimiter, counted = _check_text_shape(path, file, iterations)
+    rows = [_parse(path, row, line, delimiter) for row, line in enumerate(lines_of(file, LARGEST_TEXT))]
     # The file is read twice and may have changed in between.
     if len(rows) != counted or any(len(row) != iterations for row in rows):
         raise MatrixFileError(f"{path}: changed while it was being read")
@@ -244,7 +259,7 @@ def _check_text_shape(path: Path, file: BinaryIO, iterations: int) -> tuple[str 
     return delimiter, rows
 
 
-def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
+def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Entries:
     try:
         return np.loadtxt([line], delimiter=delimiter, comments=None, ndmin=1)
     except ValueError:
@@ -286,7 +301,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape)) if len(shape) > 1 else str(shape)
 
 
-def _check_entries(path: Path, matrix: Matrix) -> None:
+def _check_entries(path: Path, matrix: Entries) -> None:
     _refuse_first(path, matrix, ~np.isfinite(matrix), "every entry must be finite")
     rows, columns = matrix.shape
     if rows > columns:
@@ -303,7 +318,7 @@ def _check_entries(path: Path, matrix: Matrix) -> None:
     _refuse_first(path, matrix, np.diag(matrix.diagonal() == 0.0), "every diagonal entry must be positive")
 
 
-def _refuse_first(path: Path, matrix: Matrix, wrong: NDArray[np.bool_], rule: str) -> None:
+def _refuse_first(path: Path, matrix: Entries, wrong: NDArray[np.bool_], rule: str) -> None:
     """Reject the first entry, row by row, that breaks the rule."""
     position = int(wrong.argmax())
     if wrong.flat[position]:

@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload
-from pyaccount.strategies.sums import quotient
+from pyaccount.strategies.sums import Vector, quotient
 from pyaccount.strategies.toeplitz import banded_square_root, log_objective
-
-Vector = NDArray[np.float64]
-
 
 #: For inverses whose terms cancel: the binary places of the fixed-point arithmetic, the most products, and the exponent
 #: of a value that is too large.

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from pyaccount import _core
 
-Array = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Entries = NDArray[np.float64]
 
 
-def total(terms: Array) -> float:
+def total(terms: Vector) -> float:
     """Return the sum of non-negative terms, correctly rounded; infinite if it, or a term, exceeds the largest double."""
     try:
         return math.fsum(terms.tolist())
@@ -25,12 +26,12 @@ def total(terms: Array) -> float:
         return math.inf
 
 
-def norm(vector: Array) -> float:
+def norm(vector: Vector) -> float:
     """Return ‖v‖₂: the root of a correctly rounded sum of rounded squares, none of which may overflow."""
     return math.sqrt(total(np.square(vector)))
 
 
-def gram(vectors: Array) -> Array:
+def gram(vectors: Vector) -> Vector:
     """Return the inner products of the rows of a matrix.
 
     Each is off by at most (m + 1)·1.1e−16 of Σ |a_k·b_k|, where m is the length of the rows.
@@ -39,7 +40,7 @@ def gram(vectors: Array) -> Array:
     return np.frombuffer(_core.gram(np.ascontiguousarray(vectors), rows)).reshape(rows, rows)
 
 
-def quotient(series: Array, divisor: Array) -> Array:
+def quotient(series: Vector, divisor: Vector) -> Vector:
     """Return the first coefficients of a(x)/c(x), as many as `series` has; c_0 ≠ 0.
 
     An overflow gives ∞ or NaN. Time O(n·bands).
@@ -48,7 +49,7 @@ def quotient(series: Array, divisor: Array) -> Array:
     return np.frombuffer(_core.series_quotient(a, c))
 
 
-def autocorrelation(column: Array) -> Array:
+def autocorrelation(column: Vector) -> Vector:
     """Return Σ_i c_i·c_{i+k} for each k, by numpy's pairwise sums, whose order depends only on their length.
 
     Time O(n²).
@@ -56,7 +57,7 @@ def autocorrelation(column: Array) -> Array:
     return np.array([(column[: len(column) - k] * column[k:]).sum() for k in range(len(column))])
 
 
-def spaced_sum(column: Array, rounds: int, apart: int, most: int) -> Array:
+def spaced_sum(column: Vector, rounds: int, apart: int, most: int) -> Vector:
     """Return Σ_{k < most} c_{i − k·apart} for each round i below `rounds`.
 
     That is the sum of the first column and of those that are multiples of `apart` later, computed by doubling: for c ≥

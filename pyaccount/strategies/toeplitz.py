@@ -15,14 +15,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pyaccount import _core
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
-from pyaccount.strategies.sums import norm, quotient
+from pyaccount.strategies.sums import Vector, norm, quotient
 from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
-Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
 
 

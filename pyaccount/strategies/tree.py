@@ -39,14 +39,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyaccount.strategies.dense import LARGEST, dense_error
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
-from pyaccount.strategies.sums import total
+from pyaccount.strategies.sums import Entries, total
 from pyaccount.strategies.toeplitz import in_range
-
-Matrix = NDArray[np.float64]
 
 LARGEST_WORKLOAD = LARGEST
 """The most rounds of a tree whose error under a workload other than prefix sums is computed: it takes an n×n matrix."""
@@ -123,7 +120,7 @@ def block_response(tree: BlockTree, height: int) -> tuple[float, ...]:
     return (*parts, new_weight(tree, height))
 
 
-def tree_encoder(tree: BlockTree) -> Matrix:
+def tree_encoder(tree: BlockTree) -> Entries:
     """Return T, an array with a row for each node, in the order in which they are completed (the smaller block first).
 
     Takes at most `LARGEST` rounds, for memory. Every entry is 0 or ν.
@@ -138,7 +135,7 @@ def tree_encoder(tree: BlockTree) -> Matrix:
     return np.array(rows)
 
 
-def training_matrix(tree: BlockTree) -> Matrix:
+def training_matrix(tree: BlockTree) -> Entries:
     """Return C as an n×n array: lower triangular, non-negative, with C⁻¹w the noise that training adds.
 
     Takes at most `LARGEST` rounds. Each entry is accurate to 6 units of rounding.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.strategies.tree import BlockTree
 
 
-Counts = NDArray[np.int64]
+NodeCounts = NDArray[np.int64]
 Gaps = NDArray[np.int32]
 
 
@@ -83,7 +83,7 @@ def worst_square(tree: BlockTree, apart: int, most: int, each_round: float = 0.0
     return SquareBounds(upper, lower)
 
 
-def pattern_value(tree: BlockTree, rounds: Counts) -> int:
+def pattern_value(tree: BlockTree, rounds: NodeCounts) -> int:
     """Return Σ_v count_v² for these rounds, each counted from 0 and at most once."""
     trees, places = np.divmod(np.asarray(rounds, dtype=np.int64), tree.restart_every)
     sizes = np.minimum(tree.restart_every, tree.rounds - trees * tree.restart_every)
@@ -96,7 +96,7 @@ def pattern_value(tree: BlockTree, rounds: Counts) -> int:
     return value
 
 
-def _candidates(tree: BlockTree, apart: int, most: int) -> list[Counts]:
+def _candidates(tree: BlockTree, apart: int, most: int) -> list[NodeCounts]:
     """Return evenly spaced patterns: at the smallest distance, at the next power of two, and one round in each tree."""
     further = {apart, 1 << (apart - 1).bit_length(), max(apart, tree.restart_every)}
     # The earliest rounds are in the most nodes. One round fits always.
@@ -159,12 +159,12 @@ class _Counted:
     """The largest values of a stretch of rounds, by the number of rounds of the pattern in it."""
 
     size: int
-    values: Counts
+    values: NodeCounts
 
 
 # Cached, because solving for σ asks again with another weight of the rounds.
 @lru_cache(maxsize=8)
-def _by_counts(tree: BlockTree, apart: int, most: int) -> Counts:
+def _by_counts(tree: BlockTree, apart: int, most: int) -> NodeCounts:
     def join(left: _Counted, right: _Counted, node: bool) -> _Counted:
         size = left.size + right.size
         values = np.full(1 + min(most, -(-size // apart)), _NONE)
@@ -190,7 +190,7 @@ class _Reaching:
     """
 
     size: int
-    attained: list[tuple[Counts, Gaps]]
+    attained: list[tuple[NodeCounts, Gaps]]
 
 
 class _TooMuchError(Exception):
@@ -204,9 +204,9 @@ class _Best:
         #: Long rows are compared as they come; many short ones are collected first, which takes fewer operations.
         self._long = apart >= LONG_ROW
         self._rows: dict[int, Gaps] = {}
-        self._parts: list[tuple[Counts, Gaps]] = []
+        self._parts: list[tuple[NodeCounts, Gaps]] = []
 
-    def offer(self, values: Counts, reach: Gaps) -> None:
+    def offer(self, values: NodeCounts, reach: Gaps) -> None:
         """Add values with a row of gaps each."""
         if not self._long:
             self._parts.append((values, reach))
@@ -217,7 +217,7 @@ class _Best:
             else:
                 self._rows[value] = row.copy()
 
-    def undominated(self) -> tuple[Counts, Gaps]:
+    def undominated(self) -> tuple[NodeCounts, Gaps]:
         """Return the values in descending order; those that reach no further than a larger one are left out."""
         if self._long:
             values = np.array(sorted(self._rows, reverse=True))

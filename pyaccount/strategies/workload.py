@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pyaccount.strategies.sums import quotient, total
+from pyaccount.strategies.sums import Vector, quotient, total
 
 if TYPE_CHECKING:
     from pyaccount.strategies.measure import Workload
-
-
-Vector = NDArray[np.float64]
 
 
 def numerator(workload: Workload, iterations: int) -> Vector:

@@ -19,7 +19,7 @@ from scipy import optimize  # type: ignore[import-untyped]
 
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.optimal.objective import FrozenSamples, LogError, LogSquares, log_squares
-from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
+from pyaccount.execute.optimal.parametrisation import ColumnFamily
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -32,6 +32,7 @@ from pyaccount.plan.matrices import proposed
 from pyaccount.plan.matrices.base import workload_of
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.samplers.base import Differentiable
+from pyaccount.strategies.sums import Vector
 
 #: The relative precision of σ by which matrices are judged, and the shards of an estimate.
 PRECISION, ESTIMATED = 3e-3, 8

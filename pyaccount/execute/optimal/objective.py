@@ -19,11 +19,12 @@ import numpy as np
 
 from pyaccount import _core
 from pyaccount.directions import Direction
-from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
+from pyaccount.execute.optimal.parametrisation import ColumnFamily
 from pyaccount.execute.sampling.jobs import Component
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.plan.samplers.base import Differentiable
 from pyaccount.strategies.measure import Workload
+from pyaccount.strategies.sums import Vector
 from pyaccount.strategies.toeplitz import Objective, log_objective
 
 #: The number of Newton's steps in ln σ, and the largest of them.

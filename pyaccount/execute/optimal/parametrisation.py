@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from pyaccount.document.document import Document
 from pyaccount.strategies.inverse import blt
+from pyaccount.strategies.sums import Vector
 from pyaccount.strategies.toeplitz import normalized
-
-Vector = NDArray[np.float64]
 
 #: The most bands whose coefficients are all free, and the number of parameters for more bands.
 FREE, SMOOTH = 15, 8

@@ -27,7 +27,7 @@ from pyaccount.plan.samplers import sampler_plan
 from pyaccount.strategies.toeplitz import optimal_spaced
 
 if TYPE_CHECKING:
-    from pyaccount.execute.optimal.parametrisation import Vector
+    from pyaccount.strategies.sums import Vector
 
 
 #: A relative gain that is not distinguished from rounding.
