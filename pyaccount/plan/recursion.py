@@ -1,6 +1,6 @@
 """Batches of a fixed size, one record replaced or set to zero: all rounds in one recursion, exact for adaptive gradients.
 
-The theorem of `plan.samplers.fixed_size` takes the worst two data sets at each α in every round and composes that. No gradients
+The theorem of `plan.samplers.fixed_draws` takes the worst two data sets at each α in every round and composes that. No gradients
 attain all of these, so its ε is larger than needed. With V_0(α) = (1 − α)_+ and
 
     V_t(α) = sup E_{y~P}[V_{t−1}(α·dQ/dP(y))]

@@ -4,10 +4,8 @@ A record of part φ takes part in rounds φ, φ + b, φ + 2b, …, in each with 
 columns of these rounds do not overlap, so the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
 ‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the other parts.
 
-Other releases of the same batches add rows to the encoder, one for each round, with an entry in the column of this round
-only (`document.noise.beside`). Each row is still released after its last round, so the same domination holds (Dong &
-Ganesh 2026, arXiv:2602.09338, Lemma D.1, whose rows may be chosen adaptively). The columns of a part remain orthogonal, and
-the square of each norm grows by the same number.
+Other releases of the same batches add rows to the encoder, for which the same domination holds as for balls in bins
+(`balls_in_bins`). The columns of a part remain orthogonal, and the square of each norm grows by the same number.
 """
 
 from __future__ import annotations
