@@ -18,20 +18,18 @@ since no y_j opposes both records: without a matrix, where the truth is known, i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pyaccount.directions import Direction
 from pyaccount.document.samplers import FixedSize
 from pyaccount.document.words import Assumed
+from pyaccount.errors import Path, Problem
 from pyaccount.plan.common import number, rounds, value_or_symbol
+from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.fixed_draws import DISPLACEMENT, LEAST_SIZE, FixedDrawsPlan
 from pyaccount.plan.samplers.poisson import PoissonPlan
 from pyaccount.plan.theorem import EVERY_ROUND, Reduction, Theorem
-
-if TYPE_CHECKING:
-    from pyaccount.directions import Direction
-    from pyaccount.errors import Path, Problem
-    from pyaccount.plan.sampled import SampledMechanism
 
 
 class FixedSizePlan(FixedDrawsPlan[FixedSize]):
@@ -81,24 +79,24 @@ class FixedSizeRun(PoissonPlan):
 
     def unit_refusals(self) -> list[Problem]:
         """Refuse records that are changed, groups, and batches that the smaller data set cannot fill."""
-        problem, privacy = self.asked.problem, self.asked.privacy
+        privacy = self.asked.privacy
         if privacy.adjacency != "add-remove":
             message = (
                 "with a matrix, batches of a fixed size are analysed only if a record is added or removed: no useful bound is "
                 "known for one that is changed; use add-remove, or the sampler poisson"
             )
-            return [problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="add-remove")]
+            return [self.asked.refusal(("privacy", "adjacency"), message, allowed="add-remove")]
         if privacy.group_size != 1:
             message = (
                 "with a matrix, batches of a fixed size are analysed for single records: those of a group are not drawn "
                 "independently of one another; use poisson"
             )
-            return [problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+            return [self.asked.refusal(("privacy", "group_size"), message, allowed="1")]
         rest = number(self.node.training.dataset_size) - 1
         if self.node.training.expected_batch_size != "solve" and self.node.batch_size() > rest:
             message = f"under add-remove the smaller data set has {rest} records, fewer than a batch; draw fewer"
             path = self.node.at("training", "expected_batch_size")
-            return [problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}")]
+            return [self.asked.refusal(path, message, allowed=f"at most {max(rest, 0)}")]
         return []
 
     def subject(self) -> str:
