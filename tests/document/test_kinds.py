@@ -1,4 +1,4 @@
-"""Kinds answer for themselves: nobody tells them apart outside of their modules, and no word means two of them."""
+"""Words of kinds: no word means two of them, and those who know kinds by their words know all of them."""
 
 import ast
 from collections.abc import Iterator
@@ -9,49 +9,9 @@ import pytest
 from places import ROOT
 
 from pyaccount.document.matrices import MATRICES
-from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.document.samplers import FIXED_DRAWS, SAMPLERS
 from pyaccount.reading.kinds import AlsoCalled, Kinds, word_of
 from pyaccount.reading.spelling import FIELD_ALIASES, VALUE_ALIASES
-
-ROOMS = sorted(path.name for path in (ROOT / "pyaccount").iterdir() if (path / "__init__.py").exists())
-KINDS = {kind.__name__ for kind in (*SAMPLERS, *MATRICES, Gaussian, Laplace)}
-#: Tuples of kinds.
-GROUPS = {"FIXED_DRAWS", "UNBANDED", "SAMPLERS", "MATRICES"}
-#: Where a kind has a module of its own.
-OWN = {"samplers", "matrices", "batches"}
-
-
-def told_apart(tree: ast.Module) -> Iterator[int]:
-    """The lines in which something is tested for being of a kind."""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("isinstance", "issubclass")
-        ):
-            names = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
-            if names & (KINDS | GROUPS):
-                yield node.lineno
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_kinds_are_told_apart_by_themselves_alone(room: str) -> None:
-    folder = ROOT / "pyaccount" / room
-    found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted(folder.rglob("*.py"))
-        if not OWN & set(path.relative_to(folder).parts)
-        for line in told_apart(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    assert found == []
-
-
-def test_telling_kinds_apart_is_seen() -> None:
-    program = (
-        "isinstance(a, Poisson)\nisinstance(a, int)\nisinstance(a, BMinSep | UserBMinSep)\nissubclass(a, UNBANDED)\n"
-    )
-    assert list(told_apart(ast.parse(program))) == [1, 3, 4]
 
 
 def compared(tree: ast.Module) -> Iterator[str]:
