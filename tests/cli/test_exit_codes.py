@@ -44,6 +44,7 @@ def in_forks(lines: list[str], folder: Path, closed: tuple[str, ...] = (), **env
     return dict(zip(lines, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.nightly(but=["ascii", "C"])
 @pytest.mark.parametrize(
     "environment",
     [
@@ -120,6 +121,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.nightly(but=[">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
     "closed",
     [("stdout",), ("stderr",), ("stdin",), ("stdout", "stderr"), ("stdin", "stdout", "stderr")],

@@ -84,40 +84,24 @@ def test_the_first_screen_names_both_commands() -> None:
 #: samples are cheap, or wider bounds. The kind of run and the blank stay the same.
 QUICKER = {
     "attack-budget": ("accounting.tolerance=1e-2",),
-    "cifar10-bandmf": (
-        "privacy.delta=1e-2",
-        "training.iterations=128",
-        "sampler.min_separation=16",
-        "matrix.bands=16",
-    ),
-    "fixed-size-replace-one": ("training.iterations=20",),
-    "largest-batch": ("training.iterations=10",),
+    "cifar10-bandmf": ("privacy.delta=1e-2", "training.iterations=32", "sampler.min_separation=8", "matrix.bands=8"),
+    "fixed-size-replace-one": ("training.iterations=20", "accounting.tolerance=0.1"),
+    "largest-batch": ("training.iterations=10", "accounting.tolerance=0.1"),
     "optimal-for-sampling": ("privacy.delta=1e-2", "training.iterations=30"),
     "pretrain-finetune-and-count": ("privacy.delta=1e-2",),
-    "production-b-min-sep": (
-        "privacy.delta=1e-2",
-        "privacy.epsilon=4",
-        "training.iterations=64",
-        "sampler.min_separation=16",
-        "matrix.bands=16",
-        "noise.multiplier=2",
-    ),
-    "production-truncated": (
-        "privacy.delta=1e-2",
-        "privacy.epsilon=4",
-        "training.iterations=64",
-        "sampler.min_separation=16",
-        "matrix.bands=16",
-        "noise.multiplier=2",
+    **dict.fromkeys(
+        ("production-b-min-sep", "production-truncated"),
+        (
+            *("privacy.delta=1e-2", "privacy.epsilon=4", "training.iterations=64"),
+            *("sampler.min_separation=16", "matrix.bands=16", "noise.multiplier=2"),
+        ),
     ),
     "random-allocation": ("accounting.tolerance=0.02",),
-    "truncated-batches": (
-        "training.iterations=8",
-        "sampler.min_separation=4",
-        "matrix.bands=4",
-    ),
+    "truncated-batches": ("training.iterations=8", "sampler.min_separation=4", "matrix.bands=4"),
+    "two-stage-sampling": ("accounting.tolerance=0.05",),
     "users": ("privacy.delta=1e-2", "training.iterations=64"),
     "what-epsilon-had-it": ("privacy.delta=1e-2", "training.iterations=60"),
+    "with-replacement": ("accounting.tolerance=0.05",),
 }
 
 

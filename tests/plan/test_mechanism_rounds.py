@@ -45,7 +45,7 @@ def delta_of(outcomes: list[tuple[float, float]], epsilon: float) -> float:
 def epsilon_of(outcomes: list[tuple[float, float]], delta: float = DELTA) -> float:
     """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta` in both directions, by bisection."""
     low, high = 0.0, 60.0
-    for _ in range(200):
+    for _ in range(60):
         middle = 0.5 * (low + high)
         both = (delta_of(outcomes, middle), delta_of([(q, p) for p, q in outcomes], middle))
         low, high = (low, middle) if max(both) <= delta else (middle, high)

@@ -275,7 +275,10 @@ def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -
 
 def test_a_factor_is_solved_beside_mechanisms() -> None:
     asked = head(epsilon=3.0) | sectioned(
-        noise={"scale": "solve"}, phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))], profile=[]
+        noise={"scale": "solve"},
+        phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))],
+        profile=[],
+        tolerance=0.01,
     )
     certificate = pyaccount.certify(asked)
     assert certificate.data.solved is not None
@@ -283,10 +286,10 @@ def test_a_factor_is_solved_beside_mechanisms() -> None:
 
     def epsilon(value: float) -> Any:
         phases = [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5 * value))]
-        return Engine().ask(composed(head() | {"phases": phases}), Question(None, DELTA, 1e-5))
+        return Engine().ask(composed(head() | {"phases": phases}), Question(None, DELTA, 1e-4))
 
     assert epsilon(factor).upper <= 3.0
-    assert epsilon(0.999 * factor).lower > 3.0
+    assert epsilon(0.98 * factor).lower > 3.0
 
 
 def test_an_inner_phase_has_no_schedule_and_no_dependent_rounds(snapshot: Snapshot) -> None:

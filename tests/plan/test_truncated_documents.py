@@ -177,6 +177,7 @@ def test_poisson_is_certified_by_composition() -> None:
     ],
     ids=["warm", "cold", "bins"],
 )
+@pytest.mark.nightly(but=["warm", "bins"])
 @pytest.mark.usefixtures("drawn_once")
 def test_sampled_certificates_are_above_those_without_truncation(sampler: dict[str, Any]) -> None:
     # As many rounds as there are bins.
