@@ -1,5 +1,6 @@
 """Tests that the README, the docs and the examples show the actual results."""
 
+import inspect
 import json
 import re
 import shutil
@@ -9,9 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from attestation_tools import private_file
 from page_snippets import frameworks, python_snippets
 from places import CERTIFICATES, EXAMPLES, ROOT
+from securesystemslib.signer import CryptoSigner
 
+import pyaccount
 from pyaccount import cli
 from pyaccount.document.document import Document
 from pyaccount.plan import compiling
@@ -163,3 +167,30 @@ def test_the_table_script_runs() -> None:
         assert row[3] == "deterministic"
         # The error is at most the paper's to four digits, because the paper rounds the last, shortened column up to a full one.
         assert 0.99 < float(row[2]) / float(row[8]) < 1.0005
+
+
+# ---- Every public function has an example in its docstring, and every such example runs
+
+
+FUNCTIONS = [name for name in pyaccount.__all__ if inspect.isfunction(getattr(pyaccount, name))]
+
+
+def examples(text: str | None) -> list[str]:
+    """Return the blocks of Python in a docstring."""
+    return re.findall(r"^```python\n(.*?)^```$", inspect.cleandoc(text or ""), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_every_public_function_has_an_example() -> None:
+    assert [name for name in FUNCTIONS if not examples(getattr(pyaccount, name).__doc__)] == []
+
+
+@pytest.mark.parametrize("name", ["", *FUNCTIONS])
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    claim = pyaccount.dp_sgd(noise_multiplier=2, delta=1e-5, sampling_probability=0.01, iterations=100)
+    claim.save("training.cert.json")
+    Path("model.safetensors").write_bytes(b"weights")
+    private_file(tmp_path / "release.key", CryptoSigner.generate_ed25519().private_bytes)
+    for code in examples(pyaccount.__doc__ if not name else getattr(pyaccount, name).__doc__):
+        exec(compile(code, f"the example of {name or 'pyaccount'}", "exec"), {})

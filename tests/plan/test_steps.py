@@ -171,6 +171,7 @@ def test_a_group_of_draws_with_replacement_from_subsets() -> None:
     assert without.guarantee.epsilon_lower < one.guarantee.epsilon_lower
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize("group", [2, 3])
 def test_the_largest_loss_of_a_group_is_so_many_times_that_of_one_record(group: int) -> None:
     """A sampled Laplace number has the largest loss ln(1 + q(e^{1/b} − 1)), and δ is 0 from so many of them on."""
