@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from places import EXAMPLES, ROOT
+from places import EXAMPLES
 from plain_documents import doc
 
 import pyaccount
@@ -198,12 +198,6 @@ def test_the_picture_of_one_draw() -> None:
     page = pyaccount.amplify(EXAMPLES / "one-draw.yaml").to_html()
     for picture in svgs(page):
         assert_readable(picture)
-
-
-def test_the_picture_of_the_budgets() -> None:
-    text = (ROOT / "docs" / "pictures" / "budgets.svg").read_text(encoding="utf-8")
-    axes = tick_labels(text)
-    assert sorted(len(labels) for labels in axes.values()) == [5, 5]
 
 
 # ---- pictures of matplotlib

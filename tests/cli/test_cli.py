@@ -1,7 +1,6 @@
 """The command as people use it: output, exit codes, files, mistakes, interruption."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,14 +24,6 @@ def test_certify_prints_a_certificate(run: Run) -> None:
     assert (code, err) == (0, "")
     for words in ("HOLDS", "at most 2.955", "What must be true of the training run"):
         assert words in out
-
-
-def test_certify_json_and_output_agree(tmp_path: Path, run: Run) -> None:
-    target = tmp_path / "training.cert.json"
-    code, out, _ = run("certify", EXAMPLE, "--format", "json", "-o", target)
-    assert code == 0
-    assert json.loads(out) == json.loads(target.read_text(encoding="utf-8"))
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
 def test_a_claim_that_fails_exits_with_1(run: Run) -> None:
@@ -98,14 +89,6 @@ def test_mistakes_get_a_message_and_exit_code_2(arguments: list[str], run: Run, 
     snapshot(run(*arguments))
 
 
-def test_time_limit_exits_with_3(run: Run, tmp_path: Path) -> None:
-    target = tmp_path / "out.json"
-    code, out, err = run("certify", EXAMPLE, "--set", "accounting.time_limit=1e-3", "-o", target)
-    assert (code, out) == (3, "")
-    assert "time limit" in err
-    assert not target.exists()
-
-
 def test_no_arguments_show_the_help(run: Run, snapshot: Snapshot) -> None:
     snapshot(run())
 
@@ -146,13 +129,6 @@ def test_python_runs_the_command_where_it_is_not_on_the_path() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert EXAMPLE in done.stdout
-
-
-def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m pyaccount certify {EXAMPLE} | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, env={**os.environ})
-    assert "Traceback" not in done.stderr
-    assert done.stderr == ""
 
 
 # ---- What people type by mistake, each with the answer that leads on

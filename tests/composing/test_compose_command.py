@@ -89,13 +89,6 @@ def test_errors_are_data(run: Run) -> None:
     assert (code, error["slug"], error["file"]) == (2, "composed-twice", FIRST)
 
 
-def test_an_input_is_not_overwritten(tmp_path: Path, run: Run, snapshot: Snapshot) -> None:
-    """The output may not be one of the certificates."""
-    file = tmp_path / "a.json"
-    file.write_bytes(Path(FIRST).read_bytes())
-    snapshot(run("compose", file, "-o", file))
-
-
 def test_a_time_limit(run: Run, snapshot: Snapshot) -> None:
     """At the time limit there is no certificate, and the exit code is 3."""
     snapshot(run("compose", FIRST, SECOND, "--delta", "1e-6", "--time-limit", "1e-6"))

@@ -76,14 +76,6 @@ def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.Monk
     exec(compile(snippet, "docs", "exec"), {})  # the pages' own code
 
 
-def test_the_first_screen_names_both_commands() -> None:
-    for command in ("make demo", "make test"):
-        assert command in README
-        assert re.search(
-            rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
-        )
-
-
 #: Changes of examples whose certificates take seconds or more: shorter runs, or easier targets, such as a larger δ, for which
 #: samples are cheap, or wider bounds. The kind of run and the blank stay the same.
 QUICKER = {

@@ -255,12 +255,6 @@ def test_no_permute_and_flip_violates_its_profile() -> None:
     assert worst > 0.99
 
 
-def test_the_bound_of_a_selection_is_reached_by_two_candidates() -> None:
-    answer = certified({"mechanism": {"kind": "permute-and-flip", "epsilon": 0.5}}, delta=0.1)
-    pair = list(zip(winners([0.0, -0.25]), winners([-0.25, 0.0]), strict=True))
-    assert answer.epsilon >= epsilon_of(pair, 0.1)
-
-
 def exponential(utilities: list[float]) -> list[float]:
     """Return the probabilities of the exponential mechanism at scale 1."""
     total = math.fsum(map(math.exp, utilities))
