@@ -1,6 +1,7 @@
 """Tests of the oracle of small mixtures: against closed forms, along other axes, and by an identity of its two directions."""
 
 import math
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from log_sums import logsumexp
 from numpy.typing import NDArray
 from oracle import gaussian_delta, mixture_delta
 from plain_documents import sectioned
-from sampled_tools import bin_law, lower_toeplitz, pair_given, phase_law, renewal_law
+from sampled_tools import bin_law, lower_toeplitz, pair_given, phase_law, renewal_law, users_law
+from scipy.integrate import quad  # type: ignore[import-untyped]
+from scipy.optimize import brentq  # type: ignore[import-untyped]
+from scipy.stats import norm
 
 Array = NDArray[np.float64]
 
@@ -47,6 +51,47 @@ def test_one_round_of_poisson_sampling(epsilon: float, sigma: float, p: float) -
     assert hockey_stick(mixture, nothing(1), epsilon) == pytest.approx(remove, rel=1e-9, abs=1e-290)
     assert hockey_stick(nothing(1), mixture, epsilon) == pytest.approx(add, rel=1e-9, abs=1e-290)
     assert hockey_stick(mixture, mixture.mirrored, epsilon) == pytest.approx(replace, rel=1e-9, abs=1e-290)
+
+
+def plane(p: Mixture, q: Mixture, epsilon: float) -> float:
+    """Return δ(ε) in two dimensions along the given axes: for each y₁ a root and a sum of tails, then adaptive quadrature."""
+
+    def parts(mixture: Mixture, x: float, tail: Callable[[Array], Array]) -> float:
+        return float((mixture.weights * norm.pdf(x - mixture.means[:, 0])) @ tail(mixture.means[:, 1]))
+
+    def line(x: float) -> float:
+        def excess(y: float) -> float:
+            def density(mixture: Mixture) -> float:
+                means = mixture.means
+                return float(logsumexp(means @ [x, y] - 0.5 * (means**2).sum(axis=1), b=mixture.weights))
+
+            return density(p) - density(q) - epsilon
+
+        if excess(60.0) < 0.0:
+            return 0.0
+        # If even y₂ = −200 is in the set, the whole line is.
+        root = -200.0 if excess(-200.0) > 0.0 else brentq(excess, -200.0, 60.0, xtol=1e-12, rtol=1e-14)
+        return parts(p, x, lambda m: norm.sf(root - m)) - math.exp(epsilon) * parts(q, x, lambda m: norm.sf(root - m))
+
+    # Outside of these pieces either mixture has a mass below 1e-15.
+    pieces = [quad(line, a, a + 4.0, epsabs=1e-13, epsrel=1e-9, limit=200)[0] for a in range(-8, 16, 4)]
+    return math.fsum(pieces)
+
+
+SMALL = {
+    "warm": Mixture.of(renewal_law(2, 2, 0.3, warm=True), lower_toeplitz(np.array([0.8, 0.6]), 2), 1 / 0.8),
+    "Poisson": Mixture.of(renewal_law(2, 1, 0.02, warm=False), np.eye(2), 1.0),
+    "bins": Mixture.of(bin_law(2, 2), np.array([[1.0, 0.0], [0.7, 0.5]]), 1 / 0.6),
+    "users": Mixture.of(users_law(2, 1, 0.2, 2, warm=False), lower_toeplitz(np.array([0.9, 0.3]), 2), 1 / 1.4),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("epsilon", [0.0, 2.5])
+def test_two_rounds_along_other_axes(name: str, epsilon: float) -> None:
+    mixture = SMALL[name]
+    for p, q in ((mixture, nothing(2)), (mixture, mixture.mirrored)):
+        assert hockey_stick(p, q, epsilon) == pytest.approx(plane(p, q, epsilon), rel=1e-8)
 
 
 LAWS = {
