@@ -102,10 +102,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
         "--expected-batch-size and --sampling-probability",
         ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2", "--sampling-probability", "0.1"],
     ),
-    "no separation": (
-        "--min-separation",
-        ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2"],
-    ),
+    "no separation": ("--min-separation", ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2"]),
     "neighbours": ("--neighbour-limit", ["prepare", TABLE, "--records-per-user", "2", "--neighbour-limit", "rule"]),
     "keys": ("--trusted-keys = ", ["verify", "--attestation", CERTIFICATE, "--trusted-keys", "nowhere"]),
     "public key": ("--public-key is missing", ["attest", CERTIFICATE, "--subject", EXAMPLE, "--key", "hsm:1"]),

@@ -210,10 +210,7 @@ def test_old_certificates_are_old_whoever_signed_them(project: Signing, tmp_path
 
 def test_a_certificate_that_fails_is_not_attested(project: Signing, tmp_path: Path, snapshot: Snapshot) -> None:
     key = project.folder / "signing.pem"
-    for certificate in (
-        golden("claim-fails"),
-        changed(golden("deterministic"), guarantee__epsilon=0.1),
-    ):
+    for certificate in (golden("claim-fails"), changed(golden("deterministic"), guarantee__epsilon=0.1)):
         with snapshot.raises(pyaccount.AttestationError):
             pyaccount.attest(save(tmp_path, certificate), [project.model], key)
     with snapshot.raises(pyaccount.CertificateError):
@@ -275,12 +272,7 @@ def test_folders_that_cannot_be_trusted(project: Signing, tmp_path: Path, snapsh
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "signing.pem").write_bytes(project.signer.private_bytes)
-    for folder in (
-        tmp_path / "missing",
-        tmp_path / "file",
-        "",
-        tmp_path / "private",
-    ):
+    for folder in (tmp_path / "missing", tmp_path / "file", "", tmp_path / "private"):
         snapshot.raised(
             pyaccount.check, attestation=project.attestation, trusted_keys=folder, no_limits=True, any_subject=True
         )

@@ -174,10 +174,7 @@ def test_words_of_headings_are_not_broken() -> None:
     assert "&lt;b&gt;</th>" in page
 
 
-PROFILES = {
-    "many decades": [0.5 * k for k in range(40)],
-    "a narrow one": [2.0, 2.01],
-}
+PROFILES = {"many decades": [0.5 * k for k in range(40)], "a narrow one": [2.0, 2.01]}
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -178,11 +178,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("command", "answer"), COMMANDS)
 def test_a_command_with_a_mistake(
-    command: str,
-    answer: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     source = document(privacy__epsilon="solve")

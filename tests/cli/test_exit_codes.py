@@ -229,11 +229,7 @@ MISSING = [
 
 @pytest.mark.parametrize("missing", MISSING)
 def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
-    missing: tuple[str, list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: Run,
-    snapshot: Snapshot,
+    missing: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, snapshot: Snapshot
 ) -> None:
     module, arguments = missing
     monkeypatch.chdir(tmp_path)

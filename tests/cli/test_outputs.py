@@ -174,11 +174,7 @@ def test_what_a_full_stdout_takes_is_kept(command: str, tmp_path: Path) -> None:
     source = RUNS["deterministic"] if command == "verify" else EXAMPLE
     shell = f"cd {tmp_path}; {sys.executable} -m pyaccount {command} {source} > /dev/full"
     done = subprocess.run(
-        ["bash", "-c", shell],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert done.returncode == cli.STOPPED
     assert "standard output cannot be written to: No space left on device" in done.stderr

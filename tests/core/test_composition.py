@@ -118,10 +118,7 @@ def test_two_rounds_match_quadrature(p: float, sigma: float, *, reverse: bool) -
 
         for epsilon in [0.02, 0.5]:
             alpha = mp.exp(mp.mpf(epsilon))
-            truth = mp.quad(
-                partial(two_rounds, alpha=alpha),
-                [-12, -6, -3, -1, 0, 1, 2, 3, 4, 6, 8, 12],
-            )
+            truth = mp.quad(partial(two_rounds, alpha=alpha), [-12, -6, -3, -1, 0, 1, 2, 3, 4, 6, 8, 12])
             found = ask((poisson(p, sigma, reverse=reverse), 2), epsilon=epsilon, tolerance=1e-4)
             assert found.lower <= truth * (1 + mp.mpf(10) ** -7)
             assert truth * (1 - mp.mpf(10) ** -7) <= found.upper

@@ -156,11 +156,7 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
 
 
 def simulate(
-    mechanism: _core.Sampled,
-    direction: str,
-    proposal: tuple[float, float],
-    bets: list[tuple[float, float]],
-    cap: float,
+    mechanism: _core.Sampled, direction: str, proposal: tuple[float, float], bets: list[tuple[float, float]], cap: float
 ) -> tuple[float, float]:
     """Return the mean of V and its standard error."""
     shards, _ = mechanism.simulate(

@@ -84,15 +84,7 @@ def test_mistakes(mistake: str, snapshot: Snapshot) -> None:
     snapshot(problems(probability, **sections))
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        {"maximum": 0.1},
-        {"largest": 0.1},
-        {"rare": 0.1},
-        {"starta": {"a": 0.1}},
-    ],
-)
+@pytest.mark.parametrize("written", [{"maximum": 0.1}, {"largest": 0.1}, {"rare": 0.1}, {"starta": {"a": 0.1}}])
 def test_a_single_key_is_taken_for_what_it_resembles(written: dict[str, Any], snapshot: Snapshot) -> None:
     snapshot(problems(written))
 

@@ -138,11 +138,7 @@ def test_samples_are_drawn_where_they_are_asked_for_or_no_moment_suffices() -> N
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"privacy__adjacency": "replace-one"},
-        {"matrix": {"kind": "blt", "scales": [0.3], "decays": [0.5]}},
-    ],
+    "changes", [{"privacy__adjacency": "replace-one"}, {"matrix": {"kind": "blt", "scales": [0.3], "decays": [0.5]}}]
 )
 def test_what_has_no_chain_is_sampled(changes: dict[str, Any]) -> None:
     found = mechanism(document(**changes))

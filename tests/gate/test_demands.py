@@ -163,11 +163,7 @@ def test_a_policy_names_a_ledger_in_its_folder(ledger: Ledger, tmp_path: Path, s
     (rule,) = (rule for rule in verdict.certificates[0].rules if rule.rule == "budget")
     assert (rule.origin, rule.limit) == ("production", f"customers in {tmp_path / 'budgets.db'}")
     assert not pyaccount.check(certified(0.6), policy=policy)
-    for budget in (
-        {"ledger": "../budgets.db"},
-        {},
-        {"ledger": 3},
-    ):
+    for budget in ({"ledger": "../budgets.db"}, {}, {"ledger": 3}):
         policy.write_text(json.dumps(mapping | {"budget": budget}))
         with snapshot.raises(DocumentError):
             pyaccount.check(certified(0.3), policy=policy)

@@ -148,11 +148,7 @@ def test_age_is_counted_from_the_certificates_own_time(tmp_path: Path) -> None:
         certificate = changed(golden("deterministic"), created=(now - age).isoformat())
         assert verdict(certificate, tmp_path, max_age="90 d").passes == passes
     certificate = changed(golden("deterministic"), created="yesterday")
-    assert rules(verdict(certificate, tmp_path, max_age="90 d")) == {
-        "intact": False,
-        "holds": True,
-        "max_age": False,
-    }
+    assert rules(verdict(certificate, tmp_path, max_age="90 d")) == {"intact": False, "holds": True, "max_age": False}
 
 
 SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
@@ -217,11 +213,7 @@ DERIVED: list[tuple[str, dict[str, Any], str]] = [
     ("deterministic", {"noise_multiplier": None}, "noise_multiplier"),
     ("verified", {"guarantee__kind": "deterministic"}, "guarantee.kind"),
     ("verified", {"guarantee__kind": "deterministic", "evidence__error_budget": []}, "guarantee.kind"),
-    (
-        "confidence",
-        {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0},
-        "evidence.sampling.tests",
-    ),
+    ("confidence", {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0}, "evidence.sampling.tests"),
     ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
     ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
     ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),

@@ -179,12 +179,7 @@ def log_moment(p: list[float], q: list[float], order: float) -> float:
 
 @pytest.mark.parametrize(("keep", "values"), [(0.99, 2), (0.05, 10), (0.5, 3)])
 def test_filters_charge_randomized_response_for_both_directions(keep: float, values: int) -> None:
-    mechanism = {
-        "kind": "randomized-response",
-        "values": values,
-        "truth_probability": keep,
-        "empty_record": "uniform",
-    }
+    mechanism = {"kind": "randomized-response", "values": values, "truth_probability": keep, "empty_record": "uniform"}
     document = pyaccount.load(doc(name="answers", delta=1e-6, mechanism=mechanism))
     with_record = [keep] + [(1.0 - keep) / (values - 1)] * (values - 1)
     without = [1.0 / values] * values

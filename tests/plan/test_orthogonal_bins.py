@@ -118,10 +118,7 @@ def test_no_batch_is_solved_for(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("in_tmp_path")
 def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path, snapshot: Snapshot) -> None:
-    for matrix in (
-        {"kind": "dense", "file": str(tmp_path / "none.npy")},
-        stored(tmp_path, np.eye(12) * 1e-170),
-    ):
+    for matrix in ({"kind": "dense", "file": str(tmp_path / "none.npy")}, stored(tmp_path, np.eye(12) * 1e-170)):
         with snapshot.raises(DocumentError):
             compile_document(load(document({"matrix": matrix})))
 

@@ -171,12 +171,7 @@ def test_values_in_a_file_are_checked_like_those_in_a_document(
     tmp_path: Path, monkeypatch: Any, snapshot: Snapshot
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for values in (
-        [1.0, 2.0, 3.0],
-        [1.0, -2.0],
-        [math.nan, 1.0],
-        [1.0, math.inf],
-    ):
+    for values in ([1.0, 2.0, 3.0], [1.0, -2.0], [math.nan, 1.0], [1.0, math.inf]):
         np.save("a.npy", np.array(values))
         with snapshot.raises(pyaccount.DocumentError):
             pyaccount.compile(document("poisson", {"file": "a.npy"}, 2))

@@ -232,15 +232,7 @@ def test_optimum_out_of_range(iterations: int, bands: int, snapshot: Snapshot) -
 
 
 @pytest.mark.parametrize(
-    "coefficients",
-    [
-        [],
-        [[1.0]],
-        [0.0, 1.0],
-        [1.0, -0.5],
-        [1.0, 0.0, float("nan")],
-        [float("inf")],
-    ],
+    "coefficients", [[], [[1.0]], [0.0, 1.0], [1.0, -0.5], [1.0, 0.0, float("nan")], [float("inf")]]
 )
 def test_bad_coefficients(coefficients: list[float], snapshot: Snapshot) -> None:
     for call in (normalized, lambda c: toeplitz_error(c, 5)):
