@@ -180,6 +180,7 @@ def test_skellam_noise_of_a_million_is_that_of_scipy() -> None:
             assert most - least <= 1e-7 * most
 
 
+@pytest.mark.nightly(but=["0.1-2-1", "0.1-10-2", "0.3-9-9", "0.5-4-1", "1.0-10-2", "1.6-3-9", "2.2-2-1"])
 @pytest.mark.parametrize("shift", [1, 2, 9])
 @pytest.mark.parametrize(("sigma", "parties"), [(0.1, 2), (0.1, 10), (0.3, 9), (0.5, 4), (1.0, 10), (1.6, 3), (2.2, 2)])
 def test_noise_of_several_parties(shift: int, sigma: float, parties: int) -> None:

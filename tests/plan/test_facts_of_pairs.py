@@ -127,19 +127,13 @@ def test_largest_losses_are_exact_where_decimals_give_them() -> None:
 
 
 def survey(**privacy: Any) -> dict[str, Any]:
+    answers = {"kind": "randomized-response", "values": 2, "truth_probability": 0.9, "empty_record": "uniform"}
     return {
         "pyaccount": 1,
         "name": "survey",
         "privacy": {"adjacency": "zero-out", **privacy},
         "phases": [
-            {
-                "mechanism": {
-                    "kind": "randomized-response",
-                    "values": 2,
-                    "truth_probability": 0.9,
-                    "empty_record": "uniform",
-                }
-            },
+            {"mechanism": answers},
             {"mechanism": {"kind": "exponential", "epsilon": 6}},
         ],
     }

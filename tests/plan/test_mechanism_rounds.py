@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from plain_documents import sectioned
+from plain_documents import doc, sectioned
 
 import pyaccount
 from pyaccount.certificate.certificate import Certificate
@@ -398,7 +398,7 @@ def test_several_selections_are_bounded_together_wherever_they_stand() -> None:
     assert certified(select | {"count": 7}, delta=0).epsilon == pytest.approx(1.4, rel=1e-15)
 
 
-@pytest.mark.nightly(but=["0.3-1100", "2.0-60"])
+@pytest.mark.nightly(but=["2.0-60"])
 @pytest.mark.parametrize(("r", "count"), [(0.001, 100_000), (0.05, 3_000), (0.3, 1_100), (2.0, 60)])
 def test_many_selections_are_never_worse_than_zcdp(r: float, count: int) -> None:
     many = certified({"mechanism": {"kind": "exponential", "epsilon": r}, "count": count})
@@ -587,12 +587,7 @@ def test_numbers_of_a_group_are_taken_together(group: int, moved: int) -> None:
 @pytest.mark.parametrize("kind", [{"kind": "discrete-laplace", "scale": 2.0}, {"kind": "skellam", "variance": 3.0}])
 def test_records_of_a_group_that_change_different_numbers(kind: dict[str, Any]) -> None:
     """Three records, each of which changes two of three numbers, enumerated: within the bound, whose lower end is two numbers."""
-    raw = {
-        "pyaccount": 1,
-        "name": "group",
-        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": 1.0, "delta": "solve"},
-        "mechanism": {**kind, "moved": 2},
-    }
+    raw = doc("name=group group_size=3 epsilon=1.0 delta=solve", mechanism={**kind, "moved": 2})
     found = pyaccount.certify(raw)
     x = np.arange(-60, 61)
     if kind["kind"] == "skellam":
