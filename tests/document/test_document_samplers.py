@@ -331,8 +331,7 @@ def test_blanks(tmp_path: Path, snapshot: Snapshot) -> None:
         text = edited({9: "  expected_batch_size: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1"})
         document = load_text(tmp_path, text)
         for question in (TrainingNode.participation_rate, TrainingNode.sampling_probability):
-            with snapshot.raises(ValueError):
-                question(document.run)
+            snapshot.raised(question, document.run)
         assert filled(document, 500).expected_batch_size() == 500
         assert filled(document, 500).participation_rate() == pytest.approx(0.01, rel=1e-15)
         text = edited(
