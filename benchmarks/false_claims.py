@@ -5,7 +5,7 @@ false. They are tested again and again at q = 5 %, each time on a stream of its 
 `tests_of_claims._bet`; for the direction that is tested once by the whole fixed-sequence test, with true claims in the other
 direction. The betting fractions are not a pilot's: they are those that make acceptance likely. Acceptances are held against the
 binomial quantile at 1 − 1e-4, and the exit code is 1 where one exceeds it. `tests/helpers/false_claims.py` has the settings; a
-smaller share is a test, `tests/execute/test_false_claims.py`.
+smaller share is a test, `tests/execute/test_hypotheses.py`.
 """
 
 from __future__ import annotations

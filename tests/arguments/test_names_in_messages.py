@@ -102,10 +102,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
         "--expected-batch-size and --sampling-probability",
         ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2", "--sampling-probability", "0.1"],
     ),
-    "no separation": (
-        "--min-separation",
-        ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2"],
-    ),
+    "no separation": ("--min-separation", ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2"]),
     "neighbours": ("--neighbour-limit", ["prepare", TABLE, "--records-per-user", "2", "--neighbour-limit", "rule"]),
     "keys": ("--trusted-keys = ", ["verify", "--attestation", CERTIFICATE, "--trusted-keys", "nowhere"]),
     "public key": ("--public-key is missing", ["attest", CERTIFICATE, "--subject", EXAMPLE, "--key", "hsm:1"]),
@@ -171,7 +168,7 @@ def test_no_room_but_the_commands_knows_options() -> None:
     wrong = []
     for path in sorted((ROOT / "pyaccount").rglob("*.py")):
         name = path.relative_to(ROOT / "pyaccount").as_posix()
-        if name.startswith(OF_THE_COMMAND):
+        if name.startswith(OF_THE_COMMAND) or "--" not in path.read_text(encoding="utf-8"):
             continue
         for line, text in texts(path):
             known = OPTIONS_THEMSELVES.get(name)

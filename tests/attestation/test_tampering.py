@@ -308,8 +308,7 @@ def test_verify_looks_at_the_signature_first(
     monkeypatch.setattr(verifying, "_recompute", lambda found, how: looked.append(found.file))
     monkeypatch.setattr("pyaccount.attestation.statement.read_statement", lambda *given: looked.append("statement"))
     made = envelope(b"what is not even JSON", CryptoSigner.generate_ed25519())
-    with snapshot.raises(pyaccount.AttestationError):
-        pyaccount.verify(attestation=project.written(made), trusted_keys=project.trusted, any_subject=True)
+    snapshot.raised(pyaccount.verify, attestation=project.written(made), trusted_keys=project.trusted, any_subject=True)
     assert looked == []
 
 

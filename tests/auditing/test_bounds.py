@@ -9,15 +9,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
-from pyaccount.auditing.bounds import (
-    Corners,
-    Guesses,
-    PairCurve,
-    binomial_above,
-    by_curve,
-    chosen_guesses,
-    impossible,
-)
+from pyaccount.auditing.bounds import Corners, Guesses, PairCurve, binomial_above, by_curve, chosen_guesses, impossible
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 Points = tuple[Bound, ...]

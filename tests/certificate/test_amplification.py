@@ -123,9 +123,7 @@ def test_closed_forms_in_high_precision() -> None:
     """With replacement: η = 1 − (1 − 1/N)^m, δ′ = Σ_j Bin(j) G_j; all rounded up."""
     with mp.workdps(40):
         n, m, theta = 50, 7, mp.mpf("0.8")
-        effects = pyaccount.amplify(
-            document(gaussian(0.8), WR, dataset_size=50, expected_batch_size=7),
-        ).effects
+        effects = pyaccount.amplify(document(gaussian(0.8), WR, dataset_size=50, expected_batch_size=7)).effects
         eta = 1 - (1 - mp.mpf(1) / n) ** m
         for effect in effects:
             e = mp.mpf(effect.epsilon)

@@ -2,7 +2,6 @@
 
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +123,6 @@ def test_many_points_in_one_place_have_words_that_do_not_overlap() -> None:
     picture = svg(Plot("", "", axis, axis, (Series("", points, "first", markers=True, labels=("σ 1",) * 9),)), "p")
     assert picture.count("<circle") == 9
     assert picture.count(">σ 1</text>") == 2
-
-
-def test_it_says_what_to_install(
-    comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    snapshot.raised(comparison.plot)
 
 
 def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,16 +81,11 @@ def test_a_known_bin_is_not_every_round(bins: int, words: str) -> None:
 
 def test_phases_with_contrasts_of_their_own_are_named() -> None:
     poisson = {"sampling_probability": 0.1, "iterations": 12}
-    raw = {
-        "pyaccount": 1,
-        "name": "mixed",
-        "privacy": BASE["privacy"],
-        "phases": [
-            {"name": "first", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
-            sectioned(name="statistics", iterations=5, sampler="none", max_participations=2, multiplier=8.0),
-            {"name": "second", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
-        ],
-    }
+    first, second = (
+        sectioned(name=name, training=poisson, sampler="poisson", multiplier=4.0) for name in ("first", "second")
+    )
+    statistics = sectioned(name="statistics", iterations=5, sampler="none", max_participations=2, multiplier=8.0)
+    raw = doc(name="mixed", privacy=BASE["privacy"], phases=[first, statistics, second])
     contrast = pyaccount.certify(raw).data.unamplified
     assert contrast.description == (
         "first, second: every record in every round; statistics: each record in at most 2 rounds, without sampling"

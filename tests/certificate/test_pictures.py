@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from places import EXAMPLES, ROOT
+from places import EXAMPLES
 from plain_documents import doc
 
 import pyaccount
@@ -174,10 +174,7 @@ def test_words_of_headings_are_not_broken() -> None:
     assert "&lt;b&gt;</th>" in page
 
 
-PROFILES = {
-    "many decades": [0.5 * k for k in range(40)],
-    "a narrow one": [2.0, 2.01],
-}
+PROFILES = {"many decades": [0.5 * k for k in range(40)], "a narrow one": [2.0, 2.01]}
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -198,12 +195,6 @@ def test_the_picture_of_one_draw() -> None:
     page = pyaccount.amplify(EXAMPLES / "one-draw.yaml").to_html()
     for picture in svgs(page):
         assert_readable(picture)
-
-
-def test_the_picture_of_the_budgets() -> None:
-    text = (ROOT / "docs" / "pictures" / "budgets.svg").read_text(encoding="utf-8")
-    axes = tick_labels(text)
-    assert sorted(len(labels) for labels in axes.values()) == [5, 5]
 
 
 # ---- pictures of matplotlib

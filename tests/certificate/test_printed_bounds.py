@@ -298,13 +298,9 @@ def test_from_the_guarantees_epsilon_on_the_profile_is_not_above_its_delta() -> 
 
 
 def test_what_only_some_phases_assume_names_them(snapshot: Snapshot) -> None:
-    raw = {
-        "pyaccount": 1,
-        "name": "two",
-        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": "solve", "delta": 1e-5},
-        "phases": [
-            sectioned(name="training", sampling_probability=0.01, iterations=10, sampler="poisson", multiplier=2.0),
-            sectioned(name="release", iterations=1, sampler="none", multiplier=9.0),
-        ],
-    }
+    phases = [
+        sectioned(name="training", sampling_probability=0.01, iterations=10, sampler="poisson", multiplier=2.0),
+        sectioned(name="release", iterations=1, sampler="none", multiplier=9.0),
+    ]
+    raw = doc(name="two", group_size=3, phases=phases)
     snapshot(pyaccount.certify(raw).data.assumptions)

@@ -1,16 +1,20 @@
 """The command as people use it: output, exit codes, files, mistakes, interruption."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from gate_tools import interrupted
 from places import EXAMPLES, ROOT
-from plain_documents import doc
+from plain_documents import doc, document
 from snapshots import Run, Snapshot
+
+import pyaccount
+from pyaccount import cli
 
 EXAMPLE = str(EXAMPLES / "check-a-claim.yaml")
 
@@ -20,14 +24,6 @@ def test_certify_prints_a_certificate(run: Run) -> None:
     assert (code, err) == (0, "")
     for words in ("HOLDS", "at most 2.955", "What must be true of the training run"):
         assert words in out
-
-
-def test_certify_json_and_output_agree(tmp_path: Path, run: Run) -> None:
-    target = tmp_path / "training.cert.json"
-    code, out, _ = run("certify", EXAMPLE, "--format", "json", "-o", target)
-    assert code == 0
-    assert json.loads(out) == json.loads(target.read_text(encoding="utf-8"))
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
 def test_a_claim_that_fails_exits_with_1(run: Run) -> None:
@@ -93,14 +89,6 @@ def test_mistakes_get_a_message_and_exit_code_2(arguments: list[str], run: Run, 
     snapshot(run(*arguments))
 
 
-def test_time_limit_exits_with_3(run: Run, tmp_path: Path) -> None:
-    target = tmp_path / "out.json"
-    code, out, err = run("certify", EXAMPLE, "--set", "accounting.time_limit=1e-3", "-o", target)
-    assert (code, out) == (3, "")
-    assert "time limit" in err
-    assert not target.exists()
-
-
 def test_no_arguments_show_the_help(run: Run, snapshot: Snapshot) -> None:
     snapshot(run())
 
@@ -143,8 +131,74 @@ def test_python_runs_the_command_where_it_is_not_on_the_path() -> None:
     assert EXAMPLE in done.stdout
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m pyaccount certify {EXAMPLE} | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, env={**os.environ})
-    assert "Traceback" not in done.stderr
-    assert done.stderr == ""
+# ---- What people type by mistake, each with the answer that leads on
+
+
+LAPLACE = {"kind": "laplace", "scale": 20}
+
+
+def without_noise() -> dict[str, Any]:
+    return {key: value for key, value in document().items() if key != "noise"}
+
+
+def mechanism(kind: str) -> dict[str, Any]:
+    privacy = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5}
+    return {"pyaccount": 1, "name": "one", "privacy": privacy, "mechanism": {"kind": kind}}
+
+
+DOCUMENTS = [
+    document(noise=LAPLACE, sampler={"kind": "none"}),
+    document(noise=LAPLACE, sampler={"kind": "none"}),
+    document(noise={"std": 20}),
+    document(privacy__epsilon="8 nats"),
+    without_noise(),
+    document(privacy__unit="user"),
+    document(privacy__unit="user"),
+    document(privacy__delta=0),
+    mechanism("thresholding"),
+    mechanism("partition-selection"),
+]
+
+
+@pytest.mark.parametrize("source", DOCUMENTS)
+def test_a_document_with_a_mistake(source: dict[str, Any], snapshot: Snapshot) -> None:
+    snapshot.raised(pyaccount.certify, source)
+
+
+COMMANDS = [
+    ("certify run.yaml --json", "Write --format json"),
+    ("sweep run.yaml --vary noise.multiplier", "List the values under `vary:`"),
+    ("export cert.json", "Choose from: cyclonedx, spdx, registry"),
+    ("report cert.json --record nothing.jsonl", "--record nothing.jsonl: there is no such file"),
+    ("verify cert.json --record nothing.jsonl", "--record nothing.jsonl: there is no such file"),
+    ("card README.md cert.json", "are the arguments swapped? pyaccount card cert.json README.md"),
+    ("check cert.json --policy policy.yaml", "did you mean limits.max_epsilon?"),
+]
+
+
+@pytest.mark.parametrize(("command", "answer"), COMMANDS)
+def test_a_command_with_a_mistake(
+    command: str, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = document(privacy__epsilon="solve")
+    Path("run.yaml").write_text(yaml.safe_dump(source))
+    pyaccount.certify(source).save("cert.json")
+    Path("README.md").write_text("# A model\n")
+    Path("policy.yaml").write_text(json.dumps({"pyaccount": 1, "kind": "policy", "name": "p", "max_epsilon": 8}))
+    assert cli.run(command.split()) == 2
+    said = capsys.readouterr()
+    assert answer in " ".join(said.err.split())
+    assert "\t" not in said.err
+    assert said.out == ""
+
+
+def test_an_accountant_says_which_call_to_use(snapshot: Snapshot) -> None:
+    accountant = pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
+    snapshot.raised(lambda: accountant.get_epsilon(1e-5))
+    with snapshot.raises(TypeError):
+        pyaccount.Accountant(adjacency="add-remove", delta=1e-5, epsilon=3, adaptive=True).step(
+            mechanism={"kind": "laplace", "scale": 1}
+        )
+    with snapshot.raises(AttributeError):
+        _ = accountant.epsilons

@@ -44,6 +44,7 @@ def in_forks(lines: list[str], folder: Path, closed: tuple[str, ...] = (), **env
     return dict(zip(lines, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.nightly(but=["ascii", "C"])
 @pytest.mark.parametrize(
     "environment",
     [
@@ -120,6 +121,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.nightly(but=[">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
     "closed",
     [("stdout",), ("stderr",), ("stdin",), ("stdout", "stderr"), ("stdin", "stdout", "stderr")],
@@ -227,11 +229,7 @@ MISSING = [
 
 @pytest.mark.parametrize("missing", MISSING)
 def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
-    missing: tuple[str, list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: Run,
-    snapshot: Snapshot,
+    missing: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, snapshot: Snapshot
 ) -> None:
     module, arguments = missing
     monkeypatch.chdir(tmp_path)

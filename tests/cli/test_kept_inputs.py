@@ -79,6 +79,16 @@ def test_no_input_is_overwritten(name: str, form: str, folder: Path, run: Run, s
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_no_input_is_overwritten_by_way_of_a_link(folder: Path, run: Run, snapshot: Snapshot) -> None:
+    Path("link").symlink_to("none.yaml")
+    Path("hard").hardlink_to("none.yaml")
+    before = Path("none.yaml").read_bytes()
+    for source, written in (("none.yaml", "link"), ("link", "hard")):
+        snapshot(run("certify", source, "-o", written))
+    assert Path("none.yaml").read_bytes() == before
+    assert Path("link").is_symlink()
+
+
 # A draft for a registry is YAML itself.
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - OF_DOCUMENTS - {"export"}))
 def test_no_result_has_the_name_of_a_document(name: str, folder: Path, run: Run, snapshot: Snapshot) -> None:

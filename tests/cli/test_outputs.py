@@ -90,29 +90,6 @@ def test_a_report_goes_to_stdout_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_input_is_overwritten(tmp_path: Path, run: Run) -> None:
-    document, certificate = tmp_path / "training.yaml", tmp_path / "training.json"
-    document.write_bytes(EXAMPLE.read_bytes())
-    certificate.write_bytes(RUNS["deterministic"].read_bytes())
-    link, hard = tmp_path / "link.yaml", tmp_path / "hard.yaml"
-    link.symlink_to(document)
-    hard.hardlink_to(document)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    cases = [
-        (["certify", str(document), "-o", str(document)], "--output"),
-        (["certify", str(document), "-o", str(link)], "--output"),
-        (["certify", str(link), "-o", str(hard)], "--output"),
-        (["compare", str(EXAMPLE), str(document), "-o", str(document)], "--output"),
-        (["report", str(certificate), "-o", str(certificate), "--format", "html"], "--output"),
-    ]
-    for arguments, option in cases:
-        code, out, err = run(*arguments)
-        assert (code, out) == (2, ""), arguments
-        assert f"{option} {arguments[arguments.index('-o') + 1]}: is the input" in err
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert link.is_symlink()
-
-
 def test_no_matrix_is_overwritten(tmp_path: Path, run: Run, snapshot: Snapshot) -> None:
     matrix = tmp_path / "s.npy"
     np.save(matrix, np.eye(4))
@@ -197,11 +174,7 @@ def test_what_a_full_stdout_takes_is_kept(command: str, tmp_path: Path) -> None:
     source = RUNS["deterministic"] if command == "verify" else EXAMPLE
     shell = f"cd {tmp_path}; {sys.executable} -m pyaccount {command} {source} > /dev/full"
     done = subprocess.run(
-        ["bash", "-c", shell],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert done.returncode == cli.STOPPED
     assert "standard output cannot be written to: No space left on device" in done.stderr

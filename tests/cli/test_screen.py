@@ -44,15 +44,7 @@ def test_one_phase_fits_a_screen(name: str, snapshot: Snapshot) -> None:
     snapshot("\n".join(found))
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        "decaying-noise",
-        "full-batch",
-        "largest-group",
-        "micro-batches",
-    ],
-)
+@pytest.mark.parametrize("example", ["decaying-noise", "full-batch", "largest-group", "micro-batches"])
 def test_examples_fit_a_screen(example: str) -> None:
     found = pyaccount.certify(EXAMPLES / f"{example}.yaml").data
     assert len(lines(found)) <= LINES

@@ -84,10 +84,7 @@ def test_errors_name_it_with_line_and_column(monkeypatch: pytest.MonkeyPatch, ru
     snapshot(run("certify", "-"))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"\xff\xfe", b"#" * (LARGEST_FILE + 1)],
-)
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"#" * (LARGEST_FILE + 1)])
 def test_what_is_no_document_is_refused_as_in_a_file(
     data: bytes, monkeypatch: pytest.MonkeyPatch, run: Run, snapshot: Snapshot
 ) -> None:

@@ -1,10 +1,12 @@
 """`pyaccount compose`: its output, its exit codes, and what it says on stderr."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from places import ROOT
+import yaml
+from places import EXAMPLES, ROOT
 from snapshots import Run, Snapshot
 
 import pyaccount
@@ -87,13 +89,41 @@ def test_errors_are_data(run: Run) -> None:
     assert (code, error["slug"], error["file"]) == (2, "composed-twice", FIRST)
 
 
-def test_an_input_is_not_overwritten(tmp_path: Path, run: Run, snapshot: Snapshot) -> None:
-    """The output may not be one of the certificates."""
-    file = tmp_path / "a.json"
-    file.write_bytes(Path(FIRST).read_bytes())
-    snapshot(run("compose", file, "-o", file))
-
-
 def test_a_time_limit(run: Run, snapshot: Snapshot) -> None:
     """At the time limit there is no certificate, and the exit code is 3."""
     snapshot(run("compose", FIRST, SECOND, "--delta", "1e-6", "--time-limit", "1e-6"))
+
+
+# ---- The page on composing: its Python runs, and its figures are those of its examples
+
+
+#: The page up to the filters, whose code tests/house/test_readme.py runs.
+PAGE = (ROOT / "docs" / "composing.md").read_text(encoding="utf-8").partition("\n## Adaptive composition\n")[0]
+
+
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The snippet prints the sentence of a joint guarantee."""
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    exec(compile(code, "composing.md", "exec"), {})
+    assert "“count and training together, all fixed beforehand”" in capsys.readouterr().out
+
+
+def test_the_figures_of_the_page() -> None:
+    """The two examples have the joint ε that the page states."""
+    sources = [pyaccount.certify(EXAMPLES / name) for name in ("cifar10-dp-sgd.yaml", "count-and-train.yaml")]
+    (stated,) = re.findall(r"ε is (\d\.\d\d) at δ = 1e-5", PAGE)
+    made = pyaccount.compose(sources, delta=1e-5)
+    assert f"{made.epsilon:.2f}" == stated
+    assert sum(source.epsilon for source in sources) == pytest.approx(12, rel=1e-4)
+    assert sum(source.delta for source in sources) == pytest.approx(1.1e-5)
+
+
+def test_the_document_of_the_page() -> None:
+    """Stated guarantees from samples make the certificate one by confidence, with their failure probability."""
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    loaded = yaml.safe_load(text.replace("1e-", "1.0e-"))
+    guarantee = pyaccount.certify(loaded).data.guarantee
+    assert (guarantee.kind, guarantee.failure_probability) == ("confidence", 1e-7)
+    del loaded["phases"][0]["mechanism"]["failure_probability"]
+    guarantee = pyaccount.certify(loaded).data.guarantee
+    assert (guarantee.kind, guarantee.failure_probability) == ("verified", 0.0)

@@ -205,10 +205,7 @@ def test_what_a_document_rests_on() -> None:
     assert rests_on({"mechanism": {"kind": "laplace", "failure_probability": 0.1}}).kind == "deterministic"
     assert rests_on(
         {"phases": [{"mechanism": {"kind": "stated", "failure_probability": "no"}}, 3], "mechanism": []}
-    ) == (
-        0.0,
-        False,
-    )
+    ) == (0.0, False)
     assert (
         rests_on({"phases": [{"mechanism": {"kind": "stated", "failure_probability": 0.9}}] * 2}).failure_probability
         == 1.0

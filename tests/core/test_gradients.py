@@ -67,11 +67,7 @@ CASES: dict[str, tuple[Mechanism, Patterns, list[float]]] = {
         patterns_of(users_law(2, 2, 0.3, 2, warm=True)),
         [0.9, 0.5],
     ),
-    "phases": (
-        lambda c: _core.Sampled.phases(c.tolist(), 2, 2, 0.5),
-        patterns_of(phase_law(2, 2, 0.5)),
-        [1.1, 0.6],
-    ),
+    "phases": (lambda c: _core.Sampled.phases(c.tolist(), 2, 2, 0.5), patterns_of(phase_law(2, 2, 0.5)), [1.1, 0.6]),
     "bins": (
         lambda c: _core.Sampled.bins(gram(c, 3, 2).ravel().tolist(), 3),
         (np.eye(2), np.array([0.5, 0.5])),

@@ -36,6 +36,12 @@ def runs() -> dict[str, tuple[RoundProfile, dp_event.DpEvent]]:
 RUNS = runs()
 
 
+#: Each mechanism with a law, and each law with a mechanism, on every change.
+USUAL = ["gaussian-0.5-many", "gaussian-1.0-poisson", "gaussian-2.0-geometric", "gaussian-5.0-logarithmic"]
+USUAL += ["gaussian-20.0-few", "laplace-poisson", "response-many"]
+
+
+@pytest.mark.nightly(but=USUAL)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("run", RUNS)
 def test_never_looser_than_the_renyi_accountant(run: str, law: str) -> None:

@@ -1,5 +1,6 @@
 """Private selection: the bound on the best run, against every outcome set of small mechanisms in every order."""
 
+import functools
 import itertools
 import math
 import random
@@ -48,10 +49,12 @@ def generating_at(law: Law, value: mpmath.mpf) -> mpmath.mpf:
     return (inside ** -mpmath.mpf(shape) - 1) / (mpmath.mpf(stopping) ** -mpmath.mpf(shape) - 1)
 
 
-def best_of(law: Law, probabilities: Sequence[Fraction]) -> list[mpmath.mpf]:
+@functools.cache
+def best_of(law: Law, probabilities: tuple[Fraction, ...]) -> list[mpmath.mpf]:
     """Return the law of the best run: the symbol for no run, then each outcome, from P(best ≤ j) = f(F_j)."""
-    values = [generating(law, Fraction(0))]
-    values += [generating(law, sum(probabilities[: j + 1], Fraction(0))) for j in range(len(probabilities))]
+    with mpmath.workdps(40):
+        values = [generating(law, Fraction(0))]
+        values += [generating(law, sum(probabilities[: j + 1], Fraction(0))) for j in range(len(probabilities))]
     return values[:1] + [after - before for before, after in itertools.pairwise(values)]
 
 
@@ -68,7 +71,7 @@ def hockey_stick(first: Sequence[mpmath.mpf], second: Sequence[mpmath.mpf], epsi
 def exact(law: Law, mechanism: Mechanism, epsilon: float, *, reverse: bool) -> float:
     """Return the profile of the best run of one mechanism in one order."""
     with mpmath.workdps(40):
-        one, other = best_of(law, [p for p, _ in mechanism]), best_of(law, [q for _, q in mechanism])
+        one, other = (best_of(law, side) for side in zip(*mechanism, strict=True))
         return float(hockey_stick(other, one, epsilon) if reverse else hockey_stick(one, other, epsilon))
 
 
@@ -112,7 +115,7 @@ def test_no_order_of_three_outcomes_exceeds_the_bound(law: Law) -> None:
 def best_value(law: Law, order: Mechanism, epsilon: float) -> float:
     """Return the hockey stick of the best run in one order, outcome by outcome: no set of outcomes has more."""
     with mpmath.workdps(30):
-        one, other = best_of(law, [p for p, _ in order]), best_of(law, [q for _, q in order])
+        one, other = (best_of(law, side) for side in zip(*order, strict=True))
         alpha = mpmath.exp(epsilon)
         return float(sum(max(mpmath.mpf(0), p - alpha * q) for p, q in zip(one, other, strict=True)))
 
@@ -189,7 +192,7 @@ def test_selections_compose_with_each_other() -> None:
         (Fraction(3, 5), Fraction(11, 20)),
     ]
     profile = selected(inner(mechanism, reverse=False), inner(mechanism, reverse=True), law)
-    one, other = (best_of(law, [outcome[k] for outcome in mechanism]) for k in (0, 1))
+    one, other = (best_of(law, side) for side in zip(*mechanism, strict=True))
     for epsilon in (0.0, 0.2, 0.6, 1.0):
         pairs = [(p * u, q * v) for (p, q), (u, v) in itertools.product(zip(one, other, strict=True), repeat=2)]
         largest = float(sum(max(mpmath.mpf(0), p - mpmath.exp(epsilon) * q) for p, q in pairs))

@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from log_sums import logsumexp
-from sampled_tools import (
-    Array,
-    Law,
-    bin_law,
-    counts_law,
-    estimated,
-    lower_toeplitz,
-    pair_given,
-    renewal_law,
-)
+from sampled_tools import Array, Law, bin_law, counts_law, estimated, lower_toeplitz, pair_given, renewal_law
 from scipy.stats import chi2, norm
 
 from pyaccount import _core

@@ -84,11 +84,7 @@ def test_bands_say_how_far_apart_an_epoch_takes_them(snapshot: Snapshot) -> None
     assert {body.training.iterations for one in document.candidates() for body in one.runs()} == {30}
 
 
-@given(
-    st.integers(1, 10**6),
-    st.integers(1, 10**6),
-    st.decimals(Decimal("0.001"), Decimal(1000), places=3),
-)
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.decimals(Decimal("0.001"), Decimal(1000), places=3))
 @settings(max_examples=300, deadline=None)
 def test_rounded_up_in_decimal_arithmetic(records: int, batch: int, epochs: Decimal) -> None:
     """The oracle knows neither fractions nor doubles: decimals of sixty digits."""
@@ -182,11 +178,7 @@ def test_overrides_that_contradict_one_another(tmp_path: Path, snapshot: Snapsho
 def test_documents_in_iterations_stay_what_they_were(tmp_path: Path) -> None:
     """The hash is pinned: it is in certificates."""
     document = load_text(tmp_path, BASE)
-    assert document.to_mapping()["training"] == {
-        "dataset_size": 50_000,
-        "expected_batch_size": 500,
-        "iterations": 2000,
-    }
+    assert document.to_mapping()["training"] == {"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 2000}
     assert document.sha256 == "a7f1b81da62cfdaa0f4091bb9b9ab9c0771af9af08ad8913738305e2c24a53e5"
     assert document.run.epochs is None
 

@@ -120,16 +120,6 @@ def test_mutated_mappings(seed: int, base: str, tmp_path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("base", [BASE, PHASED, CHOOSING], ids=["base", "phased", "choosing"])
-@pytest.mark.parametrize("seed", range(10))
-def test_garbled_texts(seed: int, base: str, tmp_path: Path) -> None:
-    rng = random.Random(seed)
-    for _ in range(30):
-        document = outcome(written(tmp_path, garble(base, rng)))
-        if isinstance(document, Document):
-            assert load(document.to_mapping()) == document
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_overrides(seed: int) -> None:
     rng = random.Random(seed)
@@ -138,10 +128,3 @@ def test_random_overrides(seed: int) -> None:
         path = ".".join(rng.choice([*KEYS, "0", "1", "[0]", "phases.0"]) for _ in range(rng.randint(1, 4)))
         value = rng.choice([str(rng.choice(JUNK)), garble("[1, {a: b}]", rng)])
         outcome(base, [f"{path}={value}"])
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_bytes(seed: int, tmp_path: Path) -> None:
-    rng = random.Random(seed)
-    for _ in range(20):
-        outcome(written(tmp_path, rng.randbytes(rng.randrange(200))))

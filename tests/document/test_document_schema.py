@@ -9,12 +9,12 @@ import pytest
 import yaml
 from document_samples import BASE, CHOOSING, PHASED, edited, load_text
 from jsonschema import Draft202012Validator
+from places import ROOT
 from snapshots import Snapshot
 from wrong_fields import FIELDS, KEYS, MISSING
 
-from pyaccount.schemas import schema
-
-SCHEMA = schema("mechanism")
+#: As it is committed; tests/house/test_reference.py compares it with the models.
+SCHEMA = json.loads((ROOT / "schemas" / "mechanism.v1.schema.json").read_text(encoding="utf-8"))
 
 
 class CoreLoader(yaml.SafeLoader):

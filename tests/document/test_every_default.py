@@ -77,18 +77,12 @@ SAID: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "rounds_per_subset": [{"sampler": {"kind": "must-wo", "subset_size": 1000}}],
-    "participations": [
-        {"sampler": {"kind": "random-allocation", "iterations_per_allocation": 10}},
-    ],
-    "start": [
-        {"sampler": {"kind": "b-min-sep", "min_separation": 2}, "training": RATE},
-    ],
+    "participations": [{"sampler": {"kind": "random-allocation", "iterations_per_allocation": 10}}],
+    "start": [{"sampler": {"kind": "b-min-sep", "min_separation": 2}, "training": RATE}],
     "waits_after": [
-        sectioned(sampler="user-b-min-sep", records_per_user=1, attribution="shared", min_separation=2, training=RATE),
+        sectioned(sampler="user-b-min-sep", records_per_user=1, attribution="shared", min_separation=2, training=RATE)
     ],
-    "normalize": [
-        {"sampler": {"kind": "none"}, "matrix": {"kind": "banded-square-root", "bands": 2}},
-    ],
+    "normalize": [{"sampler": {"kind": "none"}, "matrix": {"kind": "banded-square-root", "bands": 2}}],
     "sensitivity": [
         {"mechanism": {"kind": "gaussian", "sigma": 2}},
         {"mechanism": {"kind": "laplace", "scale": 2}},
@@ -105,7 +99,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
                     "phases": [{"mechanism": {"kind": "gaussian", "sigma": 2}}],
                 }
             ]
-        },
+        }
     ],
     "failure_probability": [{"mechanism": {"kind": "stated", "epsilon": 1}}],
     "verified": [{"mechanism": {"kind": "stated", "epsilon": 1}}],

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from extended import MODULE, PACKAGE, extended, run_in
+from extended import MODULE, extended, run_in
 from places import ROOT
 
 DOCUMENT = """\
@@ -147,10 +147,3 @@ def test_the_guide_shows_it() -> None:
     lines = [line.partition("  #")[0] for line in shown.rstrip().splitlines()]
     assert lines[0] == "class CoinFlips(SamplerKind):"
     assert "\n".join(lines) in MODULE.read_text(encoding="utf-8")
-
-
-def test_it_exists_nowhere_else() -> None:
-    from pyaccount.document.samplers import SAMPLERS
-
-    assert "CoinFlips" not in [member.__name__ for member in SAMPLERS]
-    assert not (PACKAGE / "document" / "samplers" / MODULE.name).exists()

@@ -41,12 +41,7 @@ LISTS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[tuple[int, int]
         "partitions",
         [(2, 2), (2, 5), (4, 5)],
     ),
-    "bins": (
-        {"kind": "balls-in-bins", "bins": {"choose": [3, 4]}},
-        {},
-        "bins",
-        [(2, 3), (2, 4), (4, 3), (4, 4)],
-    ),
+    "bins": ({"kind": "balls-in-bins", "bins": {"choose": [3, 4]}}, {}, "bins", [(2, 3), (2, 4), (4, 3), (4, 4)]),
 }
 
 

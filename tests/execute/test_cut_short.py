@@ -57,9 +57,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, times: int = 1) -> None
 
 @pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize(
-    ("missing", "document"),
-    [(["profile"], SAMPLED), (["lower ends", "profile"], PLAIN)],
-    ids=["profile", "lower ends"],
+    ("missing", "document"), [(["profile"], SAMPLED), (["lower ends", "profile"], PLAIN)], ids=["profile", "lower ends"]
 )
 def test_a_sampled_guarantee_stands_without_what_is_beside_it(
     missing: list[str],

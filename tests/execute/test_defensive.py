@@ -339,12 +339,7 @@ def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [
-        [(127, (), 0.0)],
-        [(64, (0.5,), 2.0), (64, (), 0.0)],
-        [(64, (), 0.0), (64, (2.0,), 2.0)],
-    ],
+    "parts", [[(127, (), 0.0)], [(64, (0.5,), 2.0), (64, (), 0.0)], [(64, (), 0.0), (64, (2.0,), 2.0)]]
 )
 def test_what_is_no_mixture_is_refused(parts: Any, snapshot: Snapshot) -> None:
     core = Renewal(0.8, warm=True).core

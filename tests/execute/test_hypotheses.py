@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from exact_mixtures import hockey_stick, nothing
-from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small, with_a_floor
+from false_claims import SETTINGS, SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small, with_a_floor
 from plain_documents import doc
 from recorded_jobs import Recording
 from snapshots import Snapshot
@@ -176,3 +176,21 @@ def test_a_power_says_nothing_of_added_and_replaced_records() -> None:
     core = small(4, 2, 0.3, [1.2, 0.6], warm=True)[0].core
     for direction in ("add", "replace"):
         assert core.bounds(direction, 0.3, 2.0, 1.0, order=2)[0] == math.inf
+
+
+# ---- A small share of `benchmarks/false_claims.py`: false claims are accepted no more often than q, and true ones are
+# accepted
+
+
+RUNS, SOME = 100, 10
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_false_claims_are_seldom_accepted(name: str) -> None:
+    assert accepted(SETTINGS[name](), 1.0 - 1e-6, RUNS, 3) <= most(RUNS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_true_claims_are_accepted_by_the_same_bets(name: str) -> None:
+    """Without this the test above would prove nothing."""
+    assert accepted(SETTINGS[name](), 1.5, SOME, 4) == SOME

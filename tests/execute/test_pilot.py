@@ -8,14 +8,7 @@ import mpmath
 import pytest
 
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
-from pyaccount.execute.sampling.pilot import (
-    Crossing,
-    crossing_root,
-    epsilon_model,
-    log_gaussian,
-    mu_at,
-    noise_model,
-)
+from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model, log_gaussian, mu_at, noise_model
 from pyaccount.execute.sampling.session import Session
 
 

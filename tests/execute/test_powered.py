@@ -95,11 +95,7 @@ def test_means_with_few_busy_replicas_fall_short_of_delta_by_what_is_left_out_at
         for epsilon in (0.5, 2.0):
             limits = drawing.limits(mechanism, "remove", proposal, epsilon)
             sums = drawing.run(
-                mechanism,
-                "remove",
-                proposal,
-                [BetTable(epsilon, math.inf)],
-                Stream("verification", 48, 1),
+                mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], Stream("verification", 48, 1)
             )
             values = np.array([shard[0].value for shard in sums]) / SHARD
             error = values.std(ddof=1) / math.sqrt(len(values))
@@ -233,11 +229,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
     runs, q, reached = 200, 0.1, 0
     for candidate in range(runs):
         sums = drawing.run(
-            mechanism,
-            "remove",
-            proposal,
-            [BetTable(epsilon, bound, bets)],
-            Stream("verification", 12, candidate + 1),
+            mechanism, "remove", proposal, [BetTable(epsilon, bound, bets)], Stream("verification", 12, candidate + 1)
         )
         wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(wealth.max() >= 1.0 / q)

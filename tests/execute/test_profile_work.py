@@ -1,16 +1,23 @@
 """A profile takes no more counted work than ten times its guarantee; where that is too little, it is coarser, and says so."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
+import oracle
 import pytest
-from plain_documents import doc
+from certificate_oracle import inconsistencies
+from plain_documents import doc, sectioned
 
 import pyaccount
 from pyaccount import _core
+from pyaccount.certificate.meaning import failure_probability
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute import composed
+from pyaccount.execute.engine import Engine, Question
+from pyaccount.execute.shared_points import at_its_upper_end, points_of
+from pyaccount.records.certificate import CertificateModel
 
 #: The losses of these mechanisms are far apart, so that δ is a staircase whose steps only very fine lattices resolve. Two numbers
 #: of each are released, and a record moves each of them by 1.
@@ -114,3 +121,160 @@ def test_equal_work_is_counted_for_equal_questions() -> None:
         assert enumerated(29.0) <= upper * (1.0 + 1e-9)
         assert work > 0
         assert most is None or (work <= most and coarser == (upper - lower > 0.01 * upper))
+
+
+# ---- Points of a profile that share their compositions, compared with points that are asked for one by one
+
+
+_ROUNDS = {"dataset_size": 1000, "expected_batch_size": 10}
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "rounds above and below": sectioned(
+        "adjacency=zero-out epsilon=solve delta=1e-5 sampler=poisson truncate_to=15 multiplier=1.0",
+        training={**_ROUNDS, "iterations": 50},
+    ),
+    "many kinds": {
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        "phases": [
+            sectioned(name=f"p{k}", training={**_ROUNDS, "iterations": 1}, sampler="poisson", multiplier=0.8 + 0.01 * k)
+            for k in range(32)
+        ],
+    },
+    # In the direction add, δ at the ε of the direction remove is about 1e-25.
+    "far directions": {
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        "phases": [
+            {"mechanism": {"kind": "stated", "epsilon": 0.0043}, "count": 24},
+            {"mechanism": {"kind": "laplace", "scale": 3.22}, "count": 2},
+            {
+                "mechanism": {
+                    "kind": "mixture-of-gaussians",
+                    "sigma": 4.4642,
+                    "sensitivities": [0, 0.3, 3],
+                    "probabilities": [0.5, 0.3, 0.2],
+                },
+                "count": 5,
+            },
+            {
+                "mechanism": {"kind": "laplace", "scale": 5.996},
+                "sampler": {"kind": "poisson", "sampling_probability": 0.341},
+                "count": 7,
+            },
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_points_that_share_compositions_are_those_asked_for_one_by_one(name: str) -> None:
+    bounds = pyaccount.compile({"pyaccount": 1, "name": "shared", **DOCUMENTS[name]}).at().bounds()
+    engine, points, tolerance = Engine(), (0.0, 2.0, 0.3, 1.0, 4.0, 0.3), 0.01
+    points = points[:4] if name == "far directions" else points
+    found = points_of(engine, bounds, points, tolerance, 0.0)
+    for point, answer in zip(points, found, strict=True):
+        assert answer.question == Question(point, None, tolerance)
+        alone = engine.ask(bounds, answer.question)
+        for side in DIRECTIONS:
+            one, other = answer.directions[side], alone.directions[side]
+            # Both enclose the range between the mechanism's bounds.
+            assert one.lower <= other.upper
+            assert other.lower <= one.upper
+            for account, single in ((one.upper_account, other.upper_account), (one.lower_account, other.lower_account)):
+                assert account.upper - account.lower <= tolerance * account.upper
+                assert max(account.lower, single.lower) <= min(account.upper, single.upper)
+
+
+def test_what_is_not_resolved_is_bounded_from_both_sides() -> None:
+    bounds = pyaccount.compile({"pyaccount": 1, "name": "far", **DOCUMENTS["far directions"]}).at().bounds()
+    engine, ignored = Engine(), 1e-11
+    at_delta = engine.ask(bounds, Question(None, 1e-5, 1e-4))
+    found = at_its_upper_end(engine, bounds, at_delta, 0.01, ignored)
+    (among_others,) = points_of(engine, bounds, [at_delta.upper], 0.01, ignored)
+    alone = engine.ask(bounds, found.question)
+    for side in DIRECTIONS:
+        exact, coarse = alone.directions[side], found.directions[side]
+        assert coarse.lower <= exact.upper
+        assert exact.lower <= coarse.upper
+        assert coarse.upper - coarse.lower <= max(0.01 * coarse.upper, ignored)
+        assert max(coarse.lower, among_others.directions[side].lower) <= exact.upper
+    assert found.directions["remove"].upper > 9e-6
+    assert engine.compositions < 10
+
+
+# ---- A sampled profile and its guarantee are about one mechanism: no bound is looser than what the rest implies
+
+
+@cache
+def certified(kind: str) -> Any:
+    """Return a certificate whose own samples would leave δ far above the guarantee's from its ε on."""
+    verified = kind == "verified"
+    return pyaccount.certify(
+        doc(
+            "delta=1e-4 iterations=20 sampling_probability=0.1 sampler=b-min-sep min_separation=2 matrix=toeplitz",
+            "coefficients=[1,0.5] seed=1 tolerance=0.05",
+            name=kind,
+            epsilon=8 if verified else "solve",
+            multiplier="solve" if verified else 1.0,
+        )
+    )
+
+
+def record(kind: str, **changes: Any) -> CertificateModel:
+    raw = certified(kind).to_dict()
+    raw["evidence"]["sampling"] |= changes
+    return CertificateModel.model_validate(raw)
+
+
+@pytest.mark.parametrize("kind", ["verified", "confidence"])
+def test_the_profile_is_no_looser_than_the_guarantee(kind: str) -> None:
+    """By its own samples alone δ at and beyond the guarantee's ε would be up to five times the guarantee's."""
+    raw = certified(kind).to_dict()
+    guarantee, directions = raw["guarantee"], raw["directions"]
+    assert guarantee["kind"] == kind
+    for points in (raw["profile"], directions["remove"]["profile"], directions["add"]["profile"]):
+        beyond = [point for point in points if point["epsilon"] >= guarantee["epsilon"]]
+        assert len(beyond) >= 4
+        assert all(point["delta"] <= guarantee["delta"] for point in beyond)
+        assert all(point["delta_lower"] <= point["delta"] for point in points)
+    assert inconsistencies(record(kind)) == []
+
+
+@pytest.mark.parametrize("kind", ["verified", "confidence"])
+def test_the_tests_behind_a_guarantee_count_in_each_point_and_once_in_all_of_them(kind: str) -> None:
+    data = record(kind)
+    sampling = data.evidence.sampling
+    assert sampling is not None
+    parts = sampling.pointwise_failure_probability + sampling.total_probability
+    assert sampling.profile_failure_probability == pytest.approx(parts, rel=1e-12)
+    # The error probability of all bounds together: that of each point's own ends, and that of the tests once.
+    ends = 2 * len(data.profile) + 2
+    together = sampling.total_probability + ends * sampling.pointwise_failure_probability
+    assert failure_probability(data) == pytest.approx(together, rel=1e-12)
+
+
+def test_a_forged_probability_of_the_profile_is_found() -> None:
+    for kind, stated in (("verified", 1e-12), ("confidence", 1e-9)):
+        found = [one.path for one in inconsistencies(record(kind, profile_failure_probability=stated))]
+        assert found == ["evidence.sampling.profile_failure_probability"]
+
+
+def test_any_point_on_request_is_bounded_too() -> None:
+    certificate = certified("verified")
+    for epsilon in (8.0, 9.37, 30.0):
+        assert certificate.profile.delta(epsilon).upper <= 1e-4
+
+
+def test_what_holds_without_samples_bounds_the_profile() -> None:
+    """If a record nearly always joins both rounds, far out samples give weaker bounds than one Gaussian mechanism of √2."""
+    sigma, far = 2.0, 6.0
+    certificate = pyaccount.certify(
+        doc(
+            "name=often delta=1e-3 iterations=2 sampling_probability=0.9 sampler=b-min-sep min_separation=1",
+            "matrix=toeplitz coefficients=[1] normalize=False seed=1 tolerance=0.1 method=monte-carlo",
+            multiplier=sigma,
+            profile=[0.5, far],
+        )
+    )
+    raw = certificate.to_dict()
+    assert raw["evidence"]["sampling"] is not None
+    gaussian = float(oracle.gaussian_delta(2.0**0.5 / sigma, far))
+    assert raw["profile"][-1]["delta"] <= gaussian * (1.0 + 1e-6)

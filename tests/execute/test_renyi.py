@@ -131,10 +131,7 @@ def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -
         return float(norm.cdf(mu / 2 - 2 / mu) - math.exp(2) * norm.cdf(-mu / 2 - 2 / mu)) - 1e-5
 
     raw = document(
-        training__sampling_probability=1.0,
-        sampler__start="cold",
-        privacy__delta=1e-5,
-        noise__multiplier="solve",
+        training__sampling_probability=1.0, sampler__start="cold", privacy__delta=1e-5, noise__multiplier="solve"
     )
     certificate = pyaccount.certify(raw, threads=1)
     exact = brentq(excess, 1.0, 10.0)

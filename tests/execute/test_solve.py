@@ -172,10 +172,7 @@ def test_phases_and_counts_are_one_computation() -> None:
     phased = pyaccount.certify({**head, "phases": [body, body, body]})
     longer = pyaccount.certify({**head, **body, "training": {**body["training"], "iterations": 1200}})
     assert counted.epsilon == phased.epsilon == longer.epsilon
-    for event in [
-        {"sampler": {"kind": "none"}, "training": {"iterations": 9}},
-        {"sampler": {"kind": "fixed-size"}},
-    ]:
+    for event in [{"sampler": {"kind": "none"}, "training": {"iterations": 9}}, {"sampler": {"kind": "fixed-size"}}]:
         one = {**body, **event}
         counted = pyaccount.certify({**head, **one, "count": 3})
         phased = pyaccount.certify({**head, "phases": [one, one, one]})

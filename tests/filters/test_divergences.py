@@ -256,12 +256,7 @@ def test_a_group_that_is_always_drawn_is_gaussian() -> None:
 
 
 def test_nothing_overflows() -> None:
-    for part in (
-        sampled(1, 0.5, 0.05),
-        sampled(1, 1e-9, 0.05),
-        LaplaceProfile(400.0, 1.0),
-        ExponentialProfile(900.0),
-    ):
+    for part in (sampled(1, 0.5, 0.05), sampled(1, 1e-9, 0.05), LaplaceProfile(400.0, 1.0), ExponentialProfile(900.0)):
         known = divergence(part, 64.0)
         assert known is not None
         assert 0.0 < float(known) < math.inf

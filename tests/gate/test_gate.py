@@ -148,86 +148,82 @@ def test_age_is_counted_from_the_certificates_own_time(tmp_path: Path) -> None:
         certificate = changed(golden("deterministic"), created=(now - age).isoformat())
         assert verdict(certificate, tmp_path, max_age="90 d").passes == passes
     certificate = changed(golden("deterministic"), created="yesterday")
-    assert rules(verdict(certificate, tmp_path, max_age="90 d")) == {
-        "intact": False,
-        "holds": True,
-        "max_age": False,
-    }
+    assert rules(verdict(certificate, tmp_path, max_age="90 d")) == {"intact": False, "holds": True, "max_age": False}
 
 
 SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "path"),
-    [
-        ("deterministic", {"document__privacy__delta": 1e-7}, "document_sha256"),
-        ("deterministic", {"document_sha256": "0" * 64}, "document_sha256"),
-        ("deterministic", {"guarantee__epsilon": SMALLER}, "statement"),
-        ("deterministic", {"guarantee__epsilon": 2.1}, "guarantee.epsilon"),
-        ("deterministic", {"guarantee__delta": 1e-4}, "guarantee.delta"),
-        ("deterministic", {"guarantee__failure_probability": 0.1}, "guarantee.failure_probability"),
-        ("deterministic", {"guarantee__kind": "verified"}, "evidence.sampling"),
-        ("deterministic", {"guarantee__epsilon_lower": 2.05}, "guarantee.epsilon"),
-        ("deterministic", {"profile__3__delta_lower": 1e-3}, "profile[3].delta_lower"),
-        ("deterministic", {"profile__0__delta": 1e-9}, "profile[0].delta"),
-        ("deterministic", {"directions__remove__epsilon_lower": 3.0}, "directions.remove.epsilon_lower"),
-        ("deterministic", {"directions__add__delta_lower": 0.5}, "directions.add.delta_lower"),
-        ("deterministic", {"solved": None}, "solved"),
-        ("deterministic", {"solved__value": 0.5}, "solved.value"),
-        ("deterministic", {"solved__path": "privacy.epsilon"}, "solved.path"),
-        ("deterministic", {"phases__0__iterations": 300}, "phases[0].iterations"),
-        ("deterministic", {"phases__0__sampling_probability": 0.02}, "phases[0].sampling_probability"),
-        ("deterministic", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
-        ("deterministic", {"phases__0__sampling_probability": None}, "phases[0].sampling_probability"),
-        ("group-of-phases", {"phases__1__sampling_probability": 0.02}, "phases[1].sampling_probability"),
-        ("group-of-phases", {"phases__1__expected_batch_size": 20.0}, "phases[1].expected_batch_size"),
-        ("confidence", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
-        ("deterministic", {"phases__0__sampler": "none"}, "phases[0].sampler"),
-        ("deterministic", {"phases": []}, "phases"),
-        ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
-        ("deterministic", {"privacy__group_size": 7}, "privacy.group_size"),
-        ("deterministic", {"privacy__unit": "user"}, "privacy.unit"),
-        ("deterministic", {"name": "another"}, "name"),
-        ("deterministic", {"unamplified__epsilon": 0.1}, "unamplified.epsilon"),
-        ("deterministic", {"statement": "All is well."}, "statement"),
-        ("deterministic", {"created": "2026-02-11"}, "created"),
-        ("claim-fails", {"holds": True}, "guarantee.epsilon"),
-        ("smallest-delta", {"holds": False}, "holds"),
-        ("smallest-delta", {"guarantee__delta": 1e-9}, "solved.value"),
-        ("group-of-phases", {"phases__1__count": 1}, "phases[1].count"),
-        ("group-of-phases", {"phases__0__noise_multiplier": 30.0}, "phases[0].noise_multiplier"),
-        ("confidence", {"guarantee__failure_probability": 1e-30}, "guarantee.failure_probability"),
-        ("verified", {"evidence__sampling": None}, "evidence.sampling"),
-        ("confidence", {"profile__2__delta": 1e-30}, "profile[2].delta"),
-        ("confidence", {"directions__remove__profile__2__delta": 1e-30}, "profile[2].delta"),
-        ("deterministic", {"profile__1__delta_lower": 0.0}, "profile[1].delta_lower"),
-        ("deterministic", {"directions__add__profile__1__epsilon": 1.5}, "profile[1].epsilon"),
-        ("deterministic", {"directions__add__profile": []}, "profile"),
-        ("deterministic", {"directions__remove__epsilon": 2.5}, "guarantee.epsilon"),
-        ("deterministic", {"directions__remove__delta_lower": 0.0}, "guarantee.delta_lower"),
-        ("smallest-delta", {"directions__remove__delta": 0.5}, "guarantee.delta"),
-        ("deterministic", {"evidence__compositions__1__upper": 0.5}, "evidence.compositions[1].upper"),
-        ("group-of-phases", {"noise_multiplier": 123.0}, "noise_multiplier"),
-        ("deterministic", {"noise_multiplier": None}, "noise_multiplier"),
-        ("verified", {"guarantee__kind": "deterministic"}, "guarantee.kind"),
-        ("verified", {"guarantee__kind": "deterministic", "evidence__error_budget": []}, "guarantee.kind"),
-        (
-            "confidence",
-            {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0},
-            "evidence.sampling.tests",
-        ),
-        ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
-        ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
-        ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
-        ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
-        ("confidence", {"evidence__sampling__tests__-1__threshold": 0.02}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__epsilon": 2.5}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__noise_multiplier": 0.9}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__log_wealth": 1.0}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__log_target": 1.0}, "evidence.sampling.tests"),
-    ],
-)
+#: What a gate looks at, whatever the hash says: a certificate, its change, and the field that contradicts the rest.
+RELIED_ON: list[tuple[str, dict[str, Any], str]] = [
+    ("deterministic", {"document__privacy__delta": 1e-7}, "document_sha256"),
+    ("deterministic", {"guarantee__epsilon": SMALLER}, "statement"),
+    ("deterministic", {"guarantee__epsilon": 2.1}, "guarantee.epsilon"),
+    ("deterministic", {"guarantee__failure_probability": 0.1}, "guarantee.failure_probability"),
+    ("deterministic", {"guarantee__kind": "verified"}, "evidence.sampling"),
+    ("deterministic", {"guarantee__epsilon_lower": 2.05}, "guarantee.epsilon"),
+    ("deterministic", {"profile__3__delta_lower": 1e-3}, "profile[3].delta_lower"),
+    ("deterministic", {"profile__0__delta": 1e-9}, "profile[0].delta"),
+    ("deterministic", {"directions__remove__epsilon_lower": 3.0}, "directions.remove.epsilon_lower"),
+    ("deterministic", {"directions__add__delta_lower": 0.5}, "directions.add.delta_lower"),
+    ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
+    ("deterministic", {"privacy__group_size": 7}, "privacy.group_size"),
+    ("deterministic", {"name": "another"}, "name"),
+    ("deterministic", {"created": "2026-02-11"}, "created"),
+    ("claim-fails", {"holds": True}, "guarantee.epsilon"),
+    ("smallest-delta", {"holds": False}, "holds"),
+    ("verified", {"evidence__sampling": None}, "evidence.sampling"),
+    ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
+    ("verified", {"evidence__sampling__tests__-1__epsilon": 2.5}, "evidence.sampling.tests"),
+    ("verified", {"evidence__sampling__tests__-1__log_wealth": 1.0}, "evidence.sampling.tests"),
+]
+#: What only the hash or the document tells.
+DERIVED: list[tuple[str, dict[str, Any], str]] = [
+    ("deterministic", {"document_sha256": "0" * 64}, "document_sha256"),
+    ("deterministic", {"guarantee__delta": 1e-4}, "guarantee.delta"),
+    ("deterministic", {"solved": None}, "solved"),
+    ("deterministic", {"solved__value": 0.5}, "solved.value"),
+    ("deterministic", {"solved__path": "privacy.epsilon"}, "solved.path"),
+    ("deterministic", {"phases__0__iterations": 300}, "phases[0].iterations"),
+    ("deterministic", {"phases__0__sampling_probability": 0.02}, "phases[0].sampling_probability"),
+    ("deterministic", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+    ("deterministic", {"phases__0__sampling_probability": None}, "phases[0].sampling_probability"),
+    ("group-of-phases", {"phases__1__sampling_probability": 0.02}, "phases[1].sampling_probability"),
+    ("group-of-phases", {"phases__1__expected_batch_size": 20.0}, "phases[1].expected_batch_size"),
+    ("confidence", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+    ("deterministic", {"phases__0__sampler": "none"}, "phases[0].sampler"),
+    ("deterministic", {"phases": []}, "phases"),
+    ("deterministic", {"privacy__unit": "user"}, "privacy.unit"),
+    ("deterministic", {"unamplified__epsilon": 0.1}, "unamplified.epsilon"),
+    ("deterministic", {"statement": "All is well."}, "statement"),
+    ("smallest-delta", {"guarantee__delta": 1e-9}, "solved.value"),
+    ("group-of-phases", {"phases__1__count": 1}, "phases[1].count"),
+    ("group-of-phases", {"phases__0__noise_multiplier": 30.0}, "phases[0].noise_multiplier"),
+    ("confidence", {"guarantee__failure_probability": 1e-30}, "guarantee.failure_probability"),
+    ("confidence", {"profile__2__delta": 1e-30}, "profile[2].delta"),
+    ("confidence", {"directions__remove__profile__2__delta": 1e-30}, "profile[2].delta"),
+    ("deterministic", {"profile__1__delta_lower": 0.0}, "profile[1].delta_lower"),
+    ("deterministic", {"directions__add__profile__1__epsilon": 1.5}, "profile[1].epsilon"),
+    ("deterministic", {"directions__add__profile": []}, "profile"),
+    ("deterministic", {"directions__remove__epsilon": 2.5}, "guarantee.epsilon"),
+    ("deterministic", {"directions__remove__delta_lower": 0.0}, "guarantee.delta_lower"),
+    ("smallest-delta", {"directions__remove__delta": 0.5}, "guarantee.delta"),
+    ("deterministic", {"evidence__compositions__1__upper": 0.5}, "evidence.compositions[1].upper"),
+    ("group-of-phases", {"noise_multiplier": 123.0}, "noise_multiplier"),
+    ("deterministic", {"noise_multiplier": None}, "noise_multiplier"),
+    ("verified", {"guarantee__kind": "deterministic"}, "guarantee.kind"),
+    ("verified", {"guarantee__kind": "deterministic", "evidence__error_budget": []}, "guarantee.kind"),
+    ("confidence", {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0}, "evidence.sampling.tests"),
+    ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
+    ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
+    ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
+    ("confidence", {"evidence__sampling__tests__-1__threshold": 0.02}, "evidence.sampling.tests"),
+    ("verified", {"evidence__sampling__tests__-1__noise_multiplier": 0.9}, "evidence.sampling.tests"),
+    ("verified", {"evidence__sampling__tests__-1__log_target": 1.0}, "evidence.sampling.tests"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "path"), [*RELIED_ON, *DERIVED])
 def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], path: str, tmp_path: Path) -> None:
     """By the oracle that derives everything from the document; by a gate where the hash of the content says so."""
     forged = changed(golden(name), **change)
@@ -241,31 +237,7 @@ def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], pat
     assert verdict(sealed(golden(name)), tmp_path).rules[0].passes
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "path"),
-    [
-        ("deterministic", {"document__privacy__delta": 1e-7}, "document_sha256"),
-        ("deterministic", {"guarantee__epsilon": SMALLER}, "statement"),
-        ("deterministic", {"guarantee__epsilon": 2.1}, "guarantee.epsilon"),
-        ("deterministic", {"guarantee__failure_probability": 0.1}, "guarantee.failure_probability"),
-        ("deterministic", {"guarantee__kind": "verified"}, "evidence.sampling"),
-        ("deterministic", {"guarantee__epsilon_lower": 2.05}, "guarantee.epsilon"),
-        ("deterministic", {"profile__3__delta_lower": 1e-3}, "profile[3].delta_lower"),
-        ("deterministic", {"profile__0__delta": 1e-9}, "profile[0].delta"),
-        ("deterministic", {"directions__remove__epsilon_lower": 3.0}, "directions.remove.epsilon_lower"),
-        ("deterministic", {"directions__add__delta_lower": 0.5}, "directions.add.delta_lower"),
-        ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
-        ("deterministic", {"privacy__group_size": 7}, "privacy.group_size"),
-        ("deterministic", {"name": "another"}, "name"),
-        ("deterministic", {"created": "2026-02-11"}, "created"),
-        ("claim-fails", {"holds": True}, "guarantee.epsilon"),
-        ("smallest-delta", {"holds": False}, "holds"),
-        ("verified", {"evidence__sampling": None}, "evidence.sampling"),
-        ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__epsilon": 2.5}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__-1__log_wealth": 1.0}, "evidence.sampling.tests"),
-    ],
-)
+@pytest.mark.parametrize(("name", "change", "path"), RELIED_ON)
 def test_what_a_gate_relies_on_is_looked_at_without_the_hash(
     name: str, change: dict[str, Any], path: str, tmp_path: Path
 ) -> None:

@@ -1,13 +1,16 @@
 """`pyaccount verify`: honest certificates agree, and whatever was changed is named."""
 
+from __future__ import annotations
+
 import functools
 import json
 import math
 import operator
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from gate_tools import (
@@ -29,6 +32,7 @@ from gate_tools import (
 )
 from jsonschema import Draft202012Validator
 from plain_documents import doc
+from pydantic import BaseModel
 from snapshots import Run, Snapshot
 
 import pyaccount
@@ -38,7 +42,9 @@ from pyaccount.certificate.consistency import CONTENT
 from pyaccount.errors import TIME_IS_UP
 from pyaccount.execute import composed
 from pyaccount.gate.agreement import Terms, differences
+from pyaccount.records.amplification import AmplificationData
 from pyaccount.records.certificate import CertificateModel
+from pyaccount.records.fields import WHOLE, Role, marks_of
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -188,20 +194,9 @@ def moved_digits(value: Any, factor: float, given: set[float]) -> Any:
     return value * factor if isinstance(value, float) and value not in given and not value.is_integer() else value
 
 
-#: The document that takes longest is verified at night.
-MOVED = [
-    pytest.param(
-        name,
-        factor,
-        marks=pytest.mark.nightly if name == "group-of-phases" else (),
-        id=f"{factor!r}-{name}",
-    )
-    for factor in (1 - 1e-12, 1 + 1e-12)
-    for name in sorted(set(RUNS) - set(SAMPLED))
-]
-
-
-@pytest.mark.parametrize(("name", "factor"), MOVED)
+@pytest.mark.nightly(but=["deterministic-up", "claim-fails-down", "smallest-delta-up"])
+@pytest.mark.parametrize("factor", [1 - 1e-12, 1 + 1e-12], ids=["down", "up"])
+@pytest.mark.parametrize("name", sorted(set(RUNS) - set(SAMPLED)))
 @pytest.mark.usefixtures("remembered")
 def test_last_digits_of_another_machine_agree(name: str, factor: float, tmp_path: Path) -> None:
     document = golden(name)["document"]
@@ -356,3 +351,54 @@ def test_a_missing_matrix_is_told_where_it_is_looked_for(
     (tmp_path / "s.csv").rename(tmp_path / "moved.csv")
     snapshot(run("verify", "c.json"))
     snapshot.raised(pyaccount.verify, "c.json")
+
+
+# ---- What the types of a certificate's fields say: bounds are bounds, from the side that their descriptions say
+
+
+#: The roles of fields that are described as bounds. What is about the computation is not promised, but must be as it was.
+BOUNDS = {"Upper bound": {Role.UPPER, Role.CONTRAST, Role.LEMMA}, "Lower bound": {Role.LOWER}}
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the records that a field may have."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for one in get_args(annotation):
+        yield from models_in(one)
+
+
+def fields_of(
+    model: type[BaseModel], above: Role = Role.FOLLOWS, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Role, str]]:
+    """Yield the path, the role and the description of every field that is no record."""
+    for name, field in model.model_fields.items():
+        role = above if above in WHOLE else marks_of(model)[name].role or above
+        below = list(models_in(field.annotation))
+        for one in below:
+            yield from fields_of(one, role, (*path, name))
+        if not below:
+            yield ".".join((*path, name)), role, field.description or ""
+
+
+@pytest.mark.parametrize("model", [CertificateModel, AmplificationData])
+def test_what_is_described_as_a_bound_is_compared_as_one(model: type[BaseModel]) -> None:
+    found = [one for one in fields_of(model) if not one[0].startswith("evidence")]
+    assert len(found) > 10
+    for path, role, description in found:
+        for words, roles in BOUNDS.items():
+            assert not description.startswith(words) or role in roles, path
+    # And the other way round: nothing else promises anything.
+    promised = {path for path, role, _ in found if role in (Role.UPPER, Role.LOWER)}
+    described = {path for path, _, words in found if words.startswith(("Upper bound", "Lower bound", "Upper bounds"))}
+    contrasts = {"unamplified.epsilon", "composed_bound.epsilon", "group_lemma.epsilon"}
+    assert promised == described - contrasts
+
+
+def test_what_samples_decide_is_under_the_sampling() -> None:
+    drawn = {path for path, role, _ in fields_of(CertificateModel) if role is Role.DRAWN}
+    outside = {path for path in drawn if not path.startswith("evidence.sampling.")}
+    assert outside == {
+        *("evidence.within_tolerance", "profile.standard_error"),
+        *(f"directions.{side}.profile.standard_error" for side in ("remove", "add")),
+    }

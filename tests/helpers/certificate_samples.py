@@ -46,7 +46,7 @@ MORE: dict[str, dict[str, Any]] = {
                 ],
             },
             {"training": {"iterations": 2}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2.0}},
-        ],
+        ]
     },
     "replaced": sectioned(
         "adjacency=replace-one epsilon=solve delta=1e-5 sampler=fixed-size dataset_size=1000",

@@ -19,10 +19,7 @@ MODULE, PLAN, BATCHES = (
 #: For each room, the texts to insert in its list of samplers, and the texts before which they are inserted.
 LISTED = {
     "document": (
-        (
-            "from pyaccount.document.samplers.coin_flips import CoinFlips\n",
-            "from pyaccount.document.samplers.poisson",
-        ),
+        ("from pyaccount.document.samplers.coin_flips import CoinFlips\n", "from pyaccount.document.samplers.poisson"),
         ("    CoinFlips,\n", "    Deterministic,\n)"),
     ),
     "plan": (

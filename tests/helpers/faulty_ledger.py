@@ -195,10 +195,7 @@ class Simulation:
             if event.entry:
                 states[entry] = event.event
             self._within(
-                budgets[name],
-                sum(fixed[name].values(), Fraction(0)),
-                sum(filtered[name].values(), Fraction(0)),
-                delta,
+                budgets[name], sum(fixed[name].values(), Fraction(0)), sum(filtered[name].values(), Fraction(0)), delta
             )
 
     @staticmethod

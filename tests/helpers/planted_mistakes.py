@@ -158,9 +158,7 @@ mean = step.release({"head": clipped(each, norm).sum(axis=0), "words": rows})["h
         RELEASE + "AFTER weights -= rate * mean * run.normaliser() / 20\n",
     ),
     "the normaliser is the size of the batch": Planted(
-        "step-size",
-        RELEASE + "AFTER weights -= rate * mean * run.normaliser() / max(len(batch), 1)  # here\n",
-        RIGHT,
+        "step-size", RELEASE + "AFTER weights -= rate * mean * run.normaliser() / max(len(batch), 1)  # here\n", RIGHT
     ),
     "training stops by its own loss": Planted(
         "control-flow",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import runpy
 import shlex
@@ -281,22 +280,6 @@ def test_pictures_show_the_samplers_definitions() -> None:
         assert sum(when == t for _, when in truncated["one"]) == 3
     sizes = {sum(when == t for _, when in cells("poisson")["one"]) for t in range(ROUNDS)}
     assert len(sizes) > 3
-
-
-def test_simulations_have_the_rates_that_are_accounted_for() -> None:
-    """Over many runs each record takes part in every round at the participation rate; this includes a stationary start."""
-    runs = 300
-    for name in ("poisson", "fixed-size", "b-min-sep", "balls-in-bins", "cyclic-poisson"):
-        body = SCRIPT["document"](name).run
-        rate = body.participation_rate()
-        early = total = 0
-        for seed in range(runs):
-            raster = SCRIPT["SIMULATIONS"][name](body, random.Random(seed))
-            early += sum(row[t] > 0 for row in raster for t in range(8))
-            total += sum(cell > 0 for row in raster for cell in row)
-        # Eight standard errors of independent cells; these cells do not vary more than independent ones.
-        for seen, count in ((early, runs * RECORDS * 8), (total, runs * RECORDS * ROUNDS)):
-            assert abs(seen / count - rate) <= 8.0 * (rate / count) ** 0.5, name
 
 
 # ---- the tutorial

@@ -94,18 +94,6 @@ def test_two_rounds_along_other_axes(name: str, epsilon: float) -> None:
         assert hockey_stick(p, q, epsilon) == pytest.approx(plane(p, q, epsilon), rel=1e-8)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
-def test_a_plane_in_three_dimensions(epsilon: float) -> None:
-    """Two means of equal length, whose sum is the direction of largest variation, give the same result as means with the same
-    Gram matrix in two dimensions, along other axes.
-    """
-    means = np.array([[0.8, 0.4, 0.0], [0.0, 0.4, 0.8]])
-    weights = np.array([0.3, 0.7])
-    found = hockey_stick(Mixture(weights, means), nothing(3), epsilon)
-    flat = Mixture(weights, np.linalg.cholesky(means @ means.T))
-    assert found == pytest.approx(plane(flat, nothing(2), epsilon), rel=1e-8)
-
-
 LAWS = {
     "cold": (renewal_law(3, 1, 0.15, warm=False), np.eye(3), 0.7),
     "warm": (renewal_law(4, 2, 0.3, warm=True), lower_toeplitz(np.array([1.0, 0.5, 0.375, 0.3]), 4), 1.0),

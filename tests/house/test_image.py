@@ -138,7 +138,7 @@ def test_only_what_is_built_reaches_the_builder() -> None:
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     sent = {file for file in files.split("\0") if file and in_context(file)}
     assert {Path(file).parts[0] for file in sent} == {
-        *(".ci", "Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyaccount", "pyproject.toml", "rust"),
+        *(".ci", "Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyaccount", "pyproject.toml", "rust")
     }
     assert {file for file in sent if file.startswith(".ci/")} == {".ci/image/build.lock", ".ci/image/requirements.lock"}
     for file in (

@@ -22,67 +22,24 @@ TESTS = ROOT / "tests"
 #: The rooms from the bottom up: a room may import only those before it. `__init__` is the façade on top.
 ROOMS = (
     *("forks", "errors", "rounding", "directions", "files", "tables", "forms", "pages", "independent"),
-    *(
-        "reading",
-        "document",
-        "arguments",
-        "records",
-        "risk",
-        "strategies",
-        "profiles",
-        "plan",
-        "execute",
-        "certificate",
-        "filters",
-        "composing",
-        "store",
-        "running",
-        "sweeping",
-        "attestation",
-        "ledger",
-        "gate",
-        "data",
-    ),
-    *(
-        "auditing",
-        "accountant",
-        "training",
-        "adapters",
-        "integrations",
-        "draft",
-        "messages",
-        "schemas",
-        "cli",
-    ),
-    *("__init__", "__main__"),
+    *("reading", "document", "arguments", "records", "risk", "strategies", "profiles", "plan", "execute"),
+    *("certificate", "filters", "composing", "store", "running", "sweeping", "attestation", "ledger", "gate"),
+    *("data", "auditing", "accountant", "training", "adapters", "integrations", "draft", "messages", "schemas"),
+    *("cli", "__init__", "__main__"),
 )
 #: The room that imports nothing of the others, by relative names.
 ALONE = "independent"
 #: The names that the rooms may import from the package itself.
 OWN = {"_core", "__version__"}
 
-#: The order of the core's rooms, and of those of the crate with the bindings.
+#: The order of the core's rooms, and of the parts of its room `montecarlo`.
 CORE = (
-    "error",
-    "exact",
-    "process",
-    "run",
-    "secret",
-    "special",
-    "gram",
-    "series",
-    "laws",
-    "participation",
-    "replicas",
-    "pair",
-    "pld",
-    "adaptive",
-    "vector",
-    "noise",
-    "montecarlo",
-    "batches",
-    "lib",
-    "tests",
+    *("error", "exact", "process", "run", "secret", "special", "gram", "series", "laws", "participation"),
+    *("replicas", "pair", "pld", "adaptive", "vector", "noise", "montecarlo", "batches", "lib", "tests"),
+)
+SAMPLING = (
+    *("stream", "value", "weight_bounds", "source", "tilt", "family", "mechanism", "kernels", "truncation"),
+    *("proposals", "claims", "gradients", "simulate", "mod"),
 )
 
 #: Folders of tests that are not named after a room: for the core through its binding, and for the repository.
@@ -136,29 +93,19 @@ def imported(source: Source) -> Iterator[tuple[int, str]]:
                     yield node.lineno, [*name.name.split("."), "__init__"][1]
 
 
-def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield the line of each import with every part of the imported names."""
-    for node in source.imports:
-        module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-        for name in (module, *(alias.name for alias in node.names)):
-            for part in name.split("."):
-                yield node.lineno, part
-
-
 #: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
 FRAMED = {
-    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "precision", "unchanged", "device", "jax")),
-    *(f"pyaccount.training.{name}" for name in ("dropout", "sharded")),
-    *(f"pyaccount.integrations.{name}" for name in ("records", "ghost", "transformers", "lightning", "trl", "opacus")),
-    *(
-        f"pyaccount.integrations.{name}"
-        for name in ("choosing", "flower", "flower_clients", "ghost_norms", "opacus_ghost")
-    ),
-    *(f"pyaccount.integrations.{name}" for name in ("jax_privacy", "opacus_accountant", "flower_accountant")),
+    f"pyaccount.{room}.{name}"
+    for room, names in {
+        "training": "torch clipping precision unchanged device jax dropout sharded",
+        "integrations": "records ghost transformers lightning trl opacus choosing flower flower_clients ghost_norms "
+        "opacus_ghost jax_privacy opacus_accountant flower_accountant",
+    }.items()
+    for name in names.split()
 }
 FRAMEWORKS = {
-    *("torch", "jax", "jaxlib", "opacus", "optax", "jax_privacy"),
-    *("transformers", "peft", "trl", "accelerate", "lightning", "flwr"),
+    *("torch", "jax", "jaxlib", "opacus", "optax", "jax_privacy", "transformers", "peft", "trl", "accelerate"),
+    *("lightning", "flwr"),
 }
 
 
@@ -216,46 +163,8 @@ def test_an_import_that_runs_upwards_is_seen() -> None:
         "if TYPE_CHECKING:\n    from pyaccount.certificate.model import Record\n"
         "def one():\n    from pyaccount import certify\n    from pyaccount.running import Plan\n"
     )
-    assert [room for _, room in sorted(imported(source_of(program)))] == [
-        "gate",
-        "cli",
-        "__init__",
-        "certificate",
-        "__init__",
-        "running",
-    ]
-
-
-def test_the_core_has_layers_too() -> None:
-    source = ROOT / "rust" / "core" / "src"
-    place = {name: k for k, name in enumerate(CORE)}
-    upwards = []
-    for path in sorted(source.rglob("*.rs")):
-        room = path.relative_to(source).parts[0].removesuffix(".rs")
-        for other in re.findall(
-            r"^\s*(?:pub(?:\([a-z]+\))? )?use crate::(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
-        ):
-            if place[other] > place[room]:
-                upwards.append(f"{path.relative_to(ROOT)} uses {other}")
-    assert upwards == []
-
-
-#: The order of the parts of the core's room `montecarlo`.
-SAMPLING = (
-    *(
-        "stream",
-        "value",
-        "weight_bounds",
-        "source",
-        "tilt",
-        "family",
-        "mechanism",
-        "kernels",
-        "truncation",
-        "proposals",
-    ),
-    *("claims", "gradients", "simulate", "mod"),
-)
+    found = [room for _, room in sorted(imported(source_of(program)))]
+    assert found == ["gate", "cli", "__init__", "certificate", "__init__", "running"]
 
 
 def uses_of(program: str) -> set[str]:
@@ -267,6 +176,7 @@ def uses_of(program: str) -> set[str]:
     return found
 
 
+@cache
 def core_files() -> dict[str, set[str]]:
     """Return the modules of the core, with the modules that each one uses."""
     source = ROOT / "rust" / "core" / "src"
@@ -299,13 +209,15 @@ def test_the_core_has_no_circle_of_files() -> None:
     assert in_circles(core_files()) == []
 
 
-def test_the_parts_of_sampling_are_layers() -> None:
+@pytest.mark.parametrize(("order", "depth"), [(CORE, 0), (SAMPLING, 1)], ids=["rooms", "parts of sampling"])
+def test_the_core_has_layers_too(order: tuple[str, ...], depth: int) -> None:
+    place = {name: k for k, name in enumerate(order)}
+    files = {name: below for name, below in core_files().items() if depth == 0 or name.startswith("montecarlo::")}
     upwards = [
         f"{name} uses {other}"
-        for name, below in core_files().items()
-        for other in below
-        if name.startswith("montecarlo::") and other.startswith("montecarlo::")
-        if SAMPLING.index(name.split("::")[1]) < SAMPLING.index(other.split("::")[1])
+        for name, below in files.items()
+        for other in below & (core_files().keys() if depth == 0 else files.keys())
+        if place[other.split("::")[depth]] > place[name.split("::")[depth]]
     ]
     assert upwards == []
 
@@ -323,24 +235,23 @@ def test_every_test_has_its_room() -> None:
     assert found == {*folders, *SHARED, "conftest.py"}
 
 
+def names_of_tests_imported(program: str) -> list[str]:
+    return re.findall(r"^ *(?:from|import)\b.*\b(test_\w+)", program, re.MULTILINE)
+
+
 def test_no_test_imports_another() -> None:
+    program = (
+        "import json, test_one\nfrom test_two import shared\ndef one():\n    import tests.room.test_four as other\n"
+    )
+    assert names_of_tests_imported(program) == ["test_one", "test_two", "test_four"]
     tests = {path.stem for path in TESTS.rglob("test_*.py")}
     across = [
-        f"{path.relative_to(ROOT)}:{line} imports {part}"
+        f"{path.relative_to(ROOT)} imports {name}"
         for path in sorted(TESTS.rglob("*.py"))
-        for line, part in parts_imported(read(path))
-        if part in tests
+        for name in names_of_tests_imported(path.read_text(encoding="utf-8"))
+        if name in tests
     ]
     assert across == []
-
-
-def test_an_import_of_a_test_is_seen() -> None:
-    program = (
-        "import json, test_one\nfrom test_two import shared\nfrom tests.room import test_three\n"
-        "def one():\n    import tests.room.test_four as other\n"
-    )
-    found = [part for _, part in sorted(parts_imported(source_of(program))) if part.startswith("test_")]
-    assert found == ["test_one", "test_two", "test_three", "test_four"]
 
 
 def modules() -> dict[str, Path]:
@@ -365,15 +276,7 @@ def test_no_circle_of_modules() -> None:
             else:
                 below.update({one.name for one in node.names} & imports.keys())
         below.discard(name)
-    # Modules that import no remaining module are removed. Those that remain are in a cycle, or depend on one.
-    left = dict(imports)
-    while free := [name for name, needed in left.items() if not needed & left.keys()]:
-        for name in free:
-            del left[name]
-    while roots := [name for name in left if not any(name in needed for needed in left.values())]:
-        for name in roots:
-            del left[name]
-    assert sorted(left) == []
+    assert in_circles(imports) == []
 
 
 def test_what_only_its_own_module_uses_has_a_private_name() -> None:

@@ -3,12 +3,20 @@
 import json
 import re
 import runpy
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from places import ROOT
+from jsonschema import Draft202012Validator
+from places import EXAMPLES, ROOT
 
+import pyaccount
 from pyaccount import cli, errors, schemas
+from pyaccount.document.amplification import Amplification
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load_written
+from pyaccount.document.policy import Policy
 from pyaccount.errors import SLUGS
 from pyaccount.plan import mechanisms, samplers
 from pyaccount.reading.kinds import word_of
@@ -17,11 +25,19 @@ reference = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "site" / "refere
 FOLDER = ROOT / "docs" / "reference"
 #: What errors have in common, which are not raised.
 BASES = ("PyaccountError", "_LocatedError")
+#: What was committed, without the page of cells: making the pages takes a while, and is left to their tests.
+PAGES = sorted(path.name for path in FOLDER.iterdir() if path.stem != "cells")
+pages = cache(reference.pages)
 
 
-@pytest.mark.parametrize("name", sorted(reference.pages()))
+@pytest.mark.parametrize("name", PAGES)
 def test_committed_pages_are_current(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == reference.pages()[name], "run `make reference`"
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    assert text == pages()[name], "run `make reference`"
+    # A row of a table is a line.
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert rows
+    assert [row for row in rows if not row.endswith("|")] == []
 
 
 def test_the_page_of_cells_is_current() -> None:
@@ -39,14 +55,7 @@ def test_the_page_of_cells_has_every_kind() -> None:
 
 
 def test_nothing_else_lies_among_the_pages() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {*reference.pages(), "cells.md"}
-
-
-@pytest.mark.parametrize("name", sorted(reference.pages()))
-def test_a_row_of_a_table_is_a_line(name: str) -> None:
-    rows = [line for line in reference.pages()[name].splitlines() if line.startswith("|")]
-    assert rows
-    assert [row for row in rows if not row.endswith("|")] == []
+    assert sorted(pages()) == PAGES
 
 
 @pytest.mark.parametrize(
@@ -106,3 +115,56 @@ def test_every_exception_stands_beside_its_exit_code() -> None:
     for name, error in named.items():
         assert f"\n| `{name}` | {error.exit_code} |" in page
         assert re.search(rf"\n\| {error.exit_code} \|.*`{name}`", page)
+
+
+# ---- The committed JSON Schemas agree with the models, and the examples and certificates satisfy them
+
+
+DOCUMENTS = sorted(EXAMPLES.glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with all schemas, as `make schemas` writes them."""
+    folder = tmp_path_factory.mktemp("schemas")
+    schemas.write(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(schemas.SCHEMAS))
+def test_committed_schemas_are_current(name: str, written: Path) -> None:
+    file = f"{name}.v1.schema.json"
+    committed = (ROOT / "schemas" / file).read_text(encoding="utf-8")
+    assert committed == (written / file).read_text(encoding="utf-8"), "run `make schemas`"
+    schema = json.loads(committed)
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    assert schema["$id"] == f"urn:pyaccount:schema:{name}:v1"
+
+
+def test_nothing_else_lies_among_the_schemas() -> None:
+    assert {path.name for path in (ROOT / "schemas").iterdir()} == {
+        f"{name}.v1.schema.json" for name in schemas.SCHEMAS
+    }
+
+
+@cache
+def validator_of(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(schemas.SCHEMAS[kind]())
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_examples_point_editors_to_the_schema_and_satisfy_it(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    document = load_written(path)
+    kinds = {Document: "mechanism", Amplification: "amplification", Policy: "policy"}
+    kind = kinds[type(document)]
+    assert first == f"# yaml-language-server: $schema=../schemas/{kind}.v1.schema.json"
+    assert list(validator_of(kind).iter_errors(document.to_mapping())) == []
+
+
+def test_certificates_satisfy_their_schema() -> None:
+    validator = Draft202012Validator(schemas.schema("certificate"))
+    for path in (EXAMPLES / "check-a-claim.yaml", EXAMPLES / "pretrain-and-finetune.yaml"):
+        certificate = pyaccount.certify(path)
+        assert list(validator.iter_errors(json.loads(certificate.to_json()))) == []

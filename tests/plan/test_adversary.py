@@ -23,8 +23,16 @@ from adversaries.statements import gaussian_delta
 import pyaccount
 from pyaccount.filters.odometer import Odometer
 
-#: The first seed of cases. Other seeds are for the nights.
+#: The first seed of cases. Other seeds are for the nights. The cases of some kinds compare nothing at the first seeds, and take
+#: long: they have seeds of their own.
 SEED = 40
+OTHER = {
+    **dict.fromkeys(("parallel", "sampler b-min-sep with a matrix", "sampler b-min-sep, truncated"), 42),
+    **dict.fromkeys(("sampler balls-in-bins, by round", "select binomial"), 42),
+    **dict.fromkeys(("phases", "sampler must-wo"), 44),
+    **dict.fromkeys(("sampler cyclic-poisson with a matrix", "sampler cyclic-poisson, random, with a matrix"), 44),
+    **dict.fromkeys(("select geometric", "select poisson"), 41),
+}
 #: Kinds of which compositions of two are judged, too.
 COMPOSED = ("mechanism exponential", "mechanism randomized-response", "mechanism laplace", "sampler poisson")
 #: Kinds of which a case takes seconds.
@@ -39,13 +47,16 @@ def test_every_kind_has_an_adversary() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILDERS if kind not in OPTIONS])
 def test_nothing_is_refuted(kind: str) -> None:
-    for seed in range(SEED, SEED + (1 if kind in SLOW else 3)):
+    first, compared = OTHER.get(kind, SEED), 0
+    for seed in range(first, first + (1 if kind in SLOW or kind in OTHER else 3)):
         case = next(one for k in range(60) if (one := drawn(seed + 1_000_003 * k, kind)) is not None)
         # Compositions are left to the nights, but for a few.
         if len(case.phases) == 1 or (kind in COMPOSED and len(case.phases) == 2):
-            result = Judge(case).run() if seed == SEED else Judge(case).briefly(certified=False)
+            result = Judge(case).run() if seed == first else Judge(case).briefly(certified=False)
             assert not result.failed
             assert [one.line for one in result.violations] == []
+            compared += result.compared
+    assert compared > 0
 
 
 @pytest.mark.parametrize("kind", questions.QUESTIONS)

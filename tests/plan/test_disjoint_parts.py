@@ -374,6 +374,7 @@ def test_pure_guarantees_have_the_largest_loss_of_a_part() -> None:
     assert (guarantee.epsilon_lower, guarantee.epsilon) == (0.75, 0.75)
 
 
+@pytest.mark.nightly(but=["risk0-advantage"])
 @pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize(
     ("risk", "measure"),

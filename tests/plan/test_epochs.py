@@ -104,11 +104,7 @@ def test_an_accountant_of_a_plan_in_epochs() -> None:
     accountant = pyaccount.Accountant(POISSON)
     assert accountant.planned_steps == 1954
     accountant.step(100)
-    assert accountant.document()["training"] == {
-        "dataset_size": 50_000,
-        "expected_batch_size": 256,
-        "iterations": 100,
-    }
+    assert accountant.document()["training"] == {"dataset_size": 50_000, "expected_batch_size": 256, "iterations": 100}
     accountant.step(1854)
     assert accountant.document()["training"] == POISSON["training"]
 

@@ -127,19 +127,13 @@ def test_largest_losses_are_exact_where_decimals_give_them() -> None:
 
 
 def survey(**privacy: Any) -> dict[str, Any]:
+    answers = {"kind": "randomized-response", "values": 2, "truth_probability": 0.9, "empty_record": "uniform"}
     return {
         "pyaccount": 1,
         "name": "survey",
         "privacy": {"adjacency": "zero-out", **privacy},
         "phases": [
-            {
-                "mechanism": {
-                    "kind": "randomized-response",
-                    "values": 2,
-                    "truth_probability": 0.9,
-                    "empty_record": "uniform",
-                }
-            },
+            {"mechanism": answers},
             {"mechanism": {"kind": "exponential", "epsilon": 6}},
         ],
     }
@@ -179,12 +173,7 @@ def log_moment(p: list[float], q: list[float], order: float) -> float:
 
 @pytest.mark.parametrize(("keep", "values"), [(0.99, 2), (0.05, 10), (0.5, 3)])
 def test_filters_charge_randomized_response_for_both_directions(keep: float, values: int) -> None:
-    mechanism = {
-        "kind": "randomized-response",
-        "values": values,
-        "truth_probability": keep,
-        "empty_record": "uniform",
-    }
+    mechanism = {"kind": "randomized-response", "values": values, "truth_probability": keep, "empty_record": "uniform"}
     document = pyaccount.load(doc(name="answers", delta=1e-6, mechanism=mechanism))
     with_record = [keep] + [(1.0 - keep) / (values - 1)] * (values - 1)
     without = [1.0 / values] * values

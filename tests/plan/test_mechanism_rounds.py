@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from plain_documents import sectioned
+from plain_documents import doc, sectioned
 
 import pyaccount
 from pyaccount.certificate.certificate import Certificate
@@ -45,7 +45,7 @@ def delta_of(outcomes: list[tuple[float, float]], epsilon: float) -> float:
 def epsilon_of(outcomes: list[tuple[float, float]], delta: float = DELTA) -> float:
     """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta` in both directions, by bisection."""
     low, high = 0.0, 60.0
-    for _ in range(200):
+    for _ in range(60):
         middle = 0.5 * (low + high)
         both = (delta_of(outcomes, middle), delta_of([(q, p) for p, q in outcomes], middle))
         low, high = (low, middle) if max(both) <= delta else (middle, high)
@@ -255,12 +255,6 @@ def test_no_permute_and_flip_violates_its_profile() -> None:
     assert worst > 0.99
 
 
-def test_the_bound_of_a_selection_is_reached_by_two_candidates() -> None:
-    answer = certified({"mechanism": {"kind": "permute-and-flip", "epsilon": 0.5}}, delta=0.1)
-    pair = list(zip(winners([0.0, -0.25]), winners([-0.25, 0.0]), strict=True))
-    assert answer.epsilon >= epsilon_of(pair, 0.1)
-
-
 def exponential(utilities: list[float]) -> list[float]:
     """Return the probabilities of the exponential mechanism at scale 1."""
     total = math.fsum(map(math.exp, utilities))
@@ -404,7 +398,7 @@ def test_several_selections_are_bounded_together_wherever_they_stand() -> None:
     assert certified(select | {"count": 7}, delta=0).epsilon == pytest.approx(1.4, rel=1e-15)
 
 
-@pytest.mark.nightly(but=["0.3-1100", "2.0-60"])
+@pytest.mark.nightly(but=["2.0-60"])
 @pytest.mark.parametrize(("r", "count"), [(0.001, 100_000), (0.05, 3_000), (0.3, 1_100), (2.0, 60)])
 def test_many_selections_are_never_worse_than_zcdp(r: float, count: int) -> None:
     many = certified({"mechanism": {"kind": "exponential", "epsilon": r}, "count": count})
@@ -593,12 +587,7 @@ def test_numbers_of_a_group_are_taken_together(group: int, moved: int) -> None:
 @pytest.mark.parametrize("kind", [{"kind": "discrete-laplace", "scale": 2.0}, {"kind": "skellam", "variance": 3.0}])
 def test_records_of_a_group_that_change_different_numbers(kind: dict[str, Any]) -> None:
     """Three records, each of which changes two of three numbers, enumerated: within the bound, whose lower end is two numbers."""
-    raw = {
-        "pyaccount": 1,
-        "name": "group",
-        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": 1.0, "delta": "solve"},
-        "mechanism": {**kind, "moved": 2},
-    }
+    raw = doc("name=group group_size=3 epsilon=1.0 delta=solve", mechanism={**kind, "moved": 2})
     found = pyaccount.certify(raw)
     x = np.arange(-60, 61)
     if kind["kind"] == "skellam":

@@ -17,7 +17,6 @@ from snapshots import Snapshot
 
 import pyaccount
 from pyaccount.document.loading import load
-from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import sampler_plan
@@ -118,12 +117,8 @@ def test_no_batch_is_solved_for(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("in_tmp_path")
 def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path, snapshot: Snapshot) -> None:
-    for matrix in (
-        {"kind": "dense", "file": str(tmp_path / "none.npy")},
-        stored(tmp_path, np.eye(12) * 1e-170),
-    ):
-        with snapshot.raises(DocumentError):
-            compile_document(load(document({"matrix": matrix})))
+    for matrix in ({"kind": "dense", "file": str(tmp_path / "none.npy")}, stored(tmp_path, np.eye(12) * 1e-170)):
+        snapshot.raised(compile_document, load(document({"matrix": matrix})))
 
 
 @pytest.mark.parametrize("matrix", ["banded-square-root", "optimal-toeplitz"])

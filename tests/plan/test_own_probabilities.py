@@ -219,10 +219,7 @@ def test_weights_by_the_number_of_similar_records_exceed_the_bound() -> None:
     sigma, epsilon, size = 1.0, 0.02, 10
     privacy = {"adjacency": "add-remove", "epsilon": epsilon, "delta": "solve"}
     bound = pyaccount.certify(document({"max": 1 / size}, noise={"multiplier": sigma}, privacy=privacy)).delta
-    laws = (
-        sums([(-1.0, 1 / size)] * size),
-        sums([(-1.0, 1 / (size + 1))] * size + [(1.0, 1 / (size + 1))]),
-    )
+    laws = (sums([(-1.0, 1 / size)] * size), sums([(-1.0, 1 / (size + 1))] * size + [(1.0, 1 / (size + 1))]))
     assert bound is not None
     assert between(*laws, epsilon, sigma) > 1.2 * bound
 

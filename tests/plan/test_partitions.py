@@ -129,13 +129,6 @@ def test_ends_of_stretches_are_those_of_the_recursion() -> None:
             assert q[1] <= math.exp(min(epsilon, 600.0)) * p[1] * (1.0 + 1e-12) + delta
 
 
-def laplace_delta(scale: float, epsilon: float) -> float:
-    """Return δ(ε) of one number with Laplace noise that moves by 1."""
-    if epsilon >= 1.0 / scale:
-        return 0.0
-    return -math.expm1(epsilon) if epsilon <= -1.0 / scale else -math.expm1(0.5 * (epsilon - 1.0 / scale))
-
-
 @functools.cache
 def laplace_laws(scale: float, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return laws of the loss of several such numbers, by cells of the loss of one: below and above it; masses and losses."""

@@ -166,22 +166,22 @@ def _epsilon(*noises: float) -> tuple[float, float]:
     one = "sampler=fixed-size dataset_size=50 expected_batch_size=1"
     phases = [sectioned(one, iterations=8, multiplier=noise) for noise in noises]
     document = pyaccount.load(doc(adjacency="replace-one", phases=phases))
-    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-4))
+    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-3))
     return answer.lower, answer.upper
 
 
 def test_equal_phases_are_one_recursion() -> None:
     """Two halves of a run are the run."""
     run = pyaccount.load(doc(FIXED, iterations=16, multiplier=1.0))
-    whole = Engine().ask(compile_document(run).at().bounds(), Question(None, 1e-5, 1e-4))
-    assert _epsilon(1.0, 1.0) == pytest.approx((whole.lower, whole.upper), rel=1e-3)
+    whole = Engine().ask(compile_document(run).at().bounds(), Question(None, 1e-5, 1e-3))
+    assert _epsilon(1.0, 1.0) == pytest.approx((whole.lower, whole.upper), rel=2e-3)
 
 
 def test_a_schedule_is_the_phases_that_it_stands_for() -> None:
     """From both sides: the attack plays its rounds in their order."""
     schedule = {"schedule": [*[1.0] * 8, *[2.0] * 8]}
     document = pyaccount.load(doc(FIXED, iterations=16, multiplier=schedule))
-    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-4))
+    answer = Engine().ask(compile_document(document).at().bounds(), Question(None, 1e-5, 1e-3))
     assert (answer.lower, answer.upper) == _epsilon(1.0, 2.0)
 
 
@@ -211,7 +211,7 @@ def test_the_order_of_phases_that_differ_changes_no_upper_end() -> None:
 def test_a_solved_blank_is_better_than_by_the_composed_bound(blank: str, better: Callable[..., float]) -> None:
     """The noise is smaller, and the batch or the run larger; the value holds, and the next one misses the target."""
     fields = {"multiplier": 2.0, "expected_batch_size": 5, "iterations": 200, blank: "solve"}
-    document = doc("adjacency=replace-one sampler=fixed-size dataset_size=100 tolerance=0.01", epsilon=4, **fields)
+    document = doc("adjacency=replace-one sampler=fixed-size dataset_size=100 tolerance=0.03", epsilon=4, **fields)
     found = pyaccount.certify(document)
     assert found.holds
     assert found.epsilon <= 4

@@ -182,10 +182,7 @@ def of_laws(first: Law, without: Law, second: Law) -> tuple[DirectedBounds, Call
     """
     rounds = {
         way: (
-            Rounds(
-                FiniteProfile(tuple(map(float, p)), tuple(map(float, r)), relative_error=1e-15, reverse=False),
-                1,
-            ),
+            Rounds(FiniteProfile(tuple(map(float, p)), tuple(map(float, r)), relative_error=1e-15, reverse=False), 1),
         )
         for way, p, r in (("remove", first, without), ("add", without, second))
     }

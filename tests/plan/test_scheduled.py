@@ -171,15 +171,9 @@ def test_values_in_a_file_are_checked_like_those_in_a_document(
     tmp_path: Path, monkeypatch: Any, snapshot: Snapshot
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for values in (
-        [1.0, 2.0, 3.0],
-        [1.0, -2.0],
-        [math.nan, 1.0],
-        [1.0, math.inf],
-    ):
+    for values in ([1.0, 2.0, 3.0], [1.0, -2.0], [math.nan, 1.0], [1.0, math.inf]):
         np.save("a.npy", np.array(values))
-        with snapshot.raises(pyaccount.DocumentError):
-            pyaccount.compile(document("poisson", {"file": "a.npy"}, 2))
+        snapshot.raised(pyaccount.compile, document("poisson", {"file": "a.npy"}, 2))
 
 
 def test_objects_in_an_array_are_not_unpickled(tmp_path: Path, monkeypatch: Any, snapshot: Snapshot) -> None:
@@ -275,7 +269,10 @@ def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -
 
 def test_a_factor_is_solved_beside_mechanisms() -> None:
     asked = head(epsilon=3.0) | sectioned(
-        noise={"scale": "solve"}, phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))], profile=[]
+        noise={"scale": "solve"},
+        phases=[LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))],
+        profile=[],
+        tolerance=0.01,
     )
     certificate = pyaccount.certify(asked)
     assert certificate.data.solved is not None
@@ -283,17 +280,15 @@ def test_a_factor_is_solved_beside_mechanisms() -> None:
 
     def epsilon(value: float) -> Any:
         phases = [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5 * value))]
-        return Engine().ask(composed(head() | {"phases": phases}), Question(None, DELTA, 1e-5))
+        return Engine().ask(composed(head() | {"phases": phases}), Question(None, DELTA, 1e-4))
 
     assert epsilon(factor).upper <= 3.0
-    assert epsilon(0.999 * factor).lower > 3.0
+    assert epsilon(0.98 * factor).lower > 3.0
 
 
 def test_an_inner_phase_has_no_schedule_and_no_dependent_rounds(snapshot: Snapshot) -> None:
     inner = body(SAMPLED["poisson"], 2, {"schedule": [1.0, 2.0]})
-    with snapshot.raises(pyaccount.DocumentError):
-        pyaccount.compile(head() | {"phases": [sampled(inner)]})
+    snapshot.raised(pyaccount.compile, head() | {"phases": [sampled(inner)]})
     # A matrix makes the rounds of an inner phase depend on one another, as those of any other phase.
     correlated = body(SAMPLED["poisson"], 2, 1.0) | {"matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.5]}}
-    with snapshot.raises(pyaccount.DocumentError):
-        pyaccount.compile(head() | {"phases": [sampled(correlated)]})
+    snapshot.raised(pyaccount.compile, head() | {"phases": [sampled(correlated)]})

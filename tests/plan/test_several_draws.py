@@ -233,8 +233,7 @@ def test_every_blank_is_solved(path: tuple[str, str]) -> None:
 
 def test_the_largest_batch_is_every_record_in_every_draw(snapshot: Snapshot) -> None:
     raw = document(
-        {"training": {"dataset_size": 5, "expected_batch_size": "solve", "iterations": 1}},
-        privacy={"epsilon": 100.0},
+        {"training": {"dataset_size": 5, "expected_batch_size": "solve", "iterations": 1}}, privacy={"epsilon": 100.0}
     )
     snapshot.raised(pyaccount.certify, raw)
 
@@ -277,10 +276,7 @@ def test_beside_a_sampled_phase_and_in_phases() -> None:
 def test_an_accountant_counts_such_rounds() -> None:
     ledger = Accountant(adjacency="add-remove", delta=1e-5)
     ledger.step(
-        20,
-        noise_multiplier=1.2,
-        sampling_probability=0.1,
-        sampler={"kind": "poisson", "draws_per_iteration": 3},
+        20, noise_multiplier=1.2, sampling_probability=0.1, sampler={"kind": "poisson", "draws_per_iteration": 3}
     )
     spent = ledger.epsilon_spent()
     assert spent == pytest.approx(

@@ -111,17 +111,8 @@ def test_truncated_batches_of_replaced_records() -> None:
 
 def test_a_mixture_for_two_records() -> None:
     """Two random contributions: 0, 1 or 2, against none; in closed form."""
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "mixture",
-        "privacy": {"adjacency": "add-remove", "group_size": 2, "epsilon": 1.0, "delta": "solve"},
-        "mechanism": {
-            "kind": "mixture-of-gaussians",
-            "sigma": 1.0,
-            "sensitivities": [0, 1],
-            "probabilities": [0.75, 0.25],
-        },
-    }
+    mixture = {"kind": "mixture-of-gaussians", "sigma": 1.0, "sensitivities": [0, 1], "probabilities": [0.75, 0.25]}
+    raw = doc("name=mixture adjacency=add-remove group_size=2 epsilon=1.0 delta=solve", mechanism=mixture)
     both = [(mp.mpf(9) / 16, mp.mpf(0)), (mp.mpf(6) / 16, mp.mpf(1)), (mp.mpf(1) / 16, mp.mpf(2))]
     exact = float(oracle.mixture_delta(both, [(mp.mpf(1), mp.mpf(0))], mp.mpf(1)))
     data = pyaccount.certify(raw).data
@@ -148,12 +139,8 @@ def test_what_has_no_steps_is_refused(sampler: str, privacy: dict[str, Any], sna
 
 def test_a_replaced_record_is_two_steps_of_training_only(snapshot: Snapshot) -> None:
     """What a mechanism states under replace-one says nothing about a record that is set to zero."""
-    raw: dict[str, Any] = {
-        "pyaccount": 1,
-        "name": "mixture",
-        "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
-        "mechanism": {"kind": "mixture-of-gaussians", "sigma": 1.0, "sensitivities": [1], "probabilities": [1]},
-    }
+    mixture = {"kind": "mixture-of-gaussians", "sigma": 1.0, "sensitivities": [1], "probabilities": [1]}
+    raw = doc("name=mixture adjacency=replace-one", mechanism=mixture)
     snapshot.raised(pyaccount.compile, raw)
 
 
@@ -171,21 +158,14 @@ def test_a_group_of_draws_with_replacement_from_subsets() -> None:
     assert without.guarantee.epsilon_lower < one.guarantee.epsilon_lower
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize("group", [2, 3])
 def test_the_largest_loss_of_a_group_is_so_many_times_that_of_one_record(group: int) -> None:
     """A sampled Laplace number has the largest loss ln(1 + q(e^{1/b} − 1)), and δ is 0 from so many of them on."""
     alone = math.log1p(0.719 * math.expm1(1 / 3.31))
-    raw = {
-        "pyaccount": 1,
-        "name": "group",
-        "privacy": {"adjacency": "zero-out", "group_size": group, "epsilon": "solve", "delta": 0},
-        "phases": [
-            {
-                "mechanism": {"kind": "laplace", "scale": 3.31},
-                "sampler": {"kind": "poisson", "sampling_probability": 0.719},
-            }
-        ],
-    }
+    sampler = {"kind": "poisson", "sampling_probability": 0.719}
+    phase = {"mechanism": {"kind": "laplace", "scale": 3.31}, "sampler": sampler}
+    raw = doc(name="group", group_size=group, delta=0, phases=[phase])
     pure = pyaccount.certify(raw)
     assert pure.epsilon == pytest.approx(group * alone, rel=1e-12)
     assert pure.epsilon_lower == pytest.approx(alone, rel=1e-12)

@@ -51,8 +51,7 @@ def moved(rounds: int, restart: int, apart: int, most: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("privacy", "factor"),
-    [({}, 1), ({"adjacency": "replace-one"}, 2), ({"adjacency": "zero-out", "group_size": 3}, 3)],
+    ("privacy", "factor"), [({}, 1), ({"adjacency": "replace-one"}, 2), ({"adjacency": "zero-out", "group_size": 3}, 3)]
 )
 @pytest.mark.parametrize("restart", [13, 5])
 @pytest.mark.parametrize("normalize", [True, False])

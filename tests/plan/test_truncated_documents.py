@@ -177,6 +177,7 @@ def test_poisson_is_certified_by_composition() -> None:
     ],
     ids=["warm", "cold", "bins"],
 )
+@pytest.mark.nightly(but=["warm", "bins"])
 @pytest.mark.usefixtures("drawn_once")
 def test_sampled_certificates_are_above_those_without_truncation(sampler: dict[str, Any]) -> None:
     # As many rounds as there are bins.
@@ -264,10 +265,7 @@ def test_one_shot_amplification_knows_no_truncation(snapshot: Snapshot) -> None:
 
 
 def test_users_and_random_phases_are_refused_by_the_core(snapshot: Snapshot) -> None:
-    for mechanism in (
-        _core.Sampled.users([1.0], 9, 3, 0.1, 2, True),
-        _core.Sampled.phases([1.0], 9, 3, 0.1),
-    ):
+    for mechanism in (_core.Sampled.users([1.0], 9, 3, 0.1, 2, True), _core.Sampled.phases([1.0], 9, 3, 0.1)):
         snapshot.raised(mechanism.truncated, 100, 12)
     for size, limit in ((0, 3), (10, 0), (1 << 60, 3)):
         with snapshot.raises(ValueError):

@@ -79,13 +79,7 @@ def test_every_form_shows_failures_beside_results(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(
     ("documents", "code"),
-    [
-        ([QUICK], 0),
-        ([QUICK, CLAIM], 1),
-        ([CLAIM, SLOW], 3),
-        ([SLOW, CLAIM, INFEASIBLE], 2),
-        ([INFEASIBLE, QUICK], 2),
-    ],
+    [([QUICK], 0), ([QUICK, CLAIM], 1), ([CLAIM, SLOW], 3), ([SLOW, CLAIM, INFEASIBLE], 2), ([INFEASIBLE, QUICK], 2)],
 )
 def test_the_exit_code_is_honest(
     documents: list[dict[str, Any]], code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -143,7 +143,7 @@ def test_the_command_draws_on_the_cluster_of_an_address_or_a_scheduler_file(
 
 def test_lost_workers_of_a_cluster_are_lost_time_only(client: Any) -> None:
     """Dask repeats what they had begun."""
-    count = 40 * WAVE
+    count = 12 * WAVE
     whole = list(Local(1).waves(job(), count, without_limit))
     pid = next(iter(client.run(os.getpid).values()))
     found = []

@@ -130,13 +130,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with sqlite3.connect(later) as connection:
         connection.execute("PRAGMA user_version = 2")
     one = document(privacy__epsilon="solve")
-    for path in (
-        text,
-        other,
-        later,
-        tmp_path,
-        tmp_path / "nowhere" / "runs.db",
-    ):
+    for path in (text, other, later, tmp_path, tmp_path / "nowhere" / "runs.db"):
         snapshot.raised(pyaccount.certify, one, store=path)
         with pytest.warns(UserWarning, match="goes on without it"):
             assert pyaccount.certify(one, store=path, store_errors="continue").holds

@@ -189,11 +189,7 @@ def test_forms(tmp_path: Path, snapshot: Snapshot) -> None:
     assert [float(row["delta"]) for row in rows] == [row.delta for row in found.rows]
     assert {row["failure"] for row in rows} == {""}
     assert len(re.findall(r"^\| [124] \|", found.to_markdown(), flags=re.MULTILINE)) == 6
-    for frame, package in (
-        (found.to_pandas, "pandas"),
-        (found.to_polars, "polars"),
-        (found.to_parquet, "pyarrow"),
-    ):
+    for frame, package in ((found.to_pandas, "pandas"), (found.to_polars, "polars"), (found.to_parquet, "pyarrow")):
         if find_spec(package) is None:
             snapshot.raised(frame)
         else:
