@@ -12,8 +12,8 @@ makes participations rarer: x times further independent coins, which are public,
 
 If the record is replaced or set to zero, both data sets have it in the same rounds, and patterns stand on both sides:
 such runs are refused. The mirror image, Σ_x w_x N(2Cx) against Σ_x w_x N(−2Cx), bounds them, but it is far from attained,
-since no y_j opposes both records: without a matrix, where the truth is known, it has 1.07 times the
-true ε at a rate of 0.01, σ = 1 and 500 rounds, and 1.97 times at a rate of 0.05 and σ = 4.
+since no y_j opposes both records: without a matrix, where the truth is known, it has 1.07 times the true ε at a rate of 0.01,
+σ = 1 and 500 rounds, and 1.97 times at a rate of 0.05 and σ = 4.
 """
 
 from __future__ import annotations
