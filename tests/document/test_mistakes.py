@@ -95,8 +95,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     "a small data set": [("50_000", "100")],
     "half a record": [("500\n", "500.5\n"), ("poisson", "fixed-size")],
     "an uneven epoch": [("poisson", "balls-in-bins"), ("500\n", "499\n")],
-    "a matrix with a fixed size": [
-        ("poisson", "fixed-size"),
+    "a matrix with replacement": [
+        ("poisson", "with-replacement"),
         ("noise:", "matrix:\n  kind: banded-square-root\n  bands: 8\nnoise:"),
     ],
     "iterations of a matrix": [
