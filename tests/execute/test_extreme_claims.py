@@ -11,6 +11,7 @@ from snapshots import Snapshot
 import pyaccount
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.execute import Engine, Question
+from pyaccount.plan.compiling import compile_document
 
 
 def exact_epsilon(sigma: float, delta: float) -> mp.mpf:
@@ -86,3 +87,30 @@ def test_next_to_no_noise_is_certified_for_what_it_is(sigma: float) -> None:
     data = pyaccount.certify(document(**changes, privacy__epsilon=1, privacy__delta="solve")).data
     assert 1.0 - 0.99**2 - 1e-9 <= data.guarantee.delta < 0.04
     assert all(0.0 <= line.contribution < math.inf for line in data.evidence.error_budget)
+
+
+def test_a_composition_whose_masses_are_below_the_doubles_has_an_answer() -> None:
+    # Near the largest loss of a run in one bin there are masses below 1e-308, whose tilted factor is no double.
+    selections = [
+        {"mechanism": {"kind": "permute-and-flip", "utility_sensitivity": 1.54, "scale": 0.616, "monotone": True}},
+        {"mechanism": {"kind": "permute-and-flip", "epsilon": 1.0}},
+    ]
+    best = {"select": {"kind": "binomial", "trials": 19, "probability": 0.439}, "phases": selections}
+    bins = {
+        "training": {"iterations": 5},
+        "sampler": {"kind": "balls-in-bins", "bins": 1},
+        "noise": {"multiplier": 1.41},
+    }
+    count = {"mechanism": {"kind": "discrete-laplace", "scale": 0.1352, "step": 0.1, "sensitivity": 0.2}}
+    privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.01}
+    raw = {
+        "pyaccount": 1,
+        "name": "far",
+        "privacy": privacy,
+        "phases": [best, bins, count],
+        "accounting": {"tolerance": 0.05},
+    }
+    bounds = compile_document(pyaccount.load(raw)).at().bounds()
+    near, far = (Engine(threads=1).ask(bounds, Question(epsilon, None, 0.05)) for epsilon in (20.0, 64.0))
+    assert 0.0 <= far.lower <= far.upper < 1e-30
+    assert far.lower <= near.upper

@@ -113,7 +113,8 @@ pub(super) const BEYOND_LATTICES: Error =
 /// Composes `groups` of (masses, count) on `grid`.
 ///
 /// # Errors
-/// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Unresolved`] if a round has no mass on its lattice.
+/// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Unresolved`] if a round has no mass on its lattice, or if its
+/// tilted masses leave the range of doubles.
 pub fn compose(
     side: Side,
     groups: &[(&Masses, u64)],
@@ -130,6 +131,10 @@ pub fn compose(
     let logs = cumulants.values(tilt);
     let spectrum = Spectrum::of(groups, &logs, tilt, transforms, run)?;
     let Inverted { tilted, entry_error, sum, least } = spectrum.invert(grid.first, transforms, run)?;
+    if !sum.is_finite() {
+        // The factor of a mass below the normal doubles, tilted to the size of 1, is infinite.
+        return Err(Error::Unresolved { reason: "tilted masses leave the range of doubles" });
+    }
 
     let rounds: f64 = groups.iter().map(|g| real(g.1)).sum();
     let largest = groups.iter().flat_map(|g| &g.0.epsilon).fold(0.0_f64, |a, e| a.max(e.abs()));
