@@ -276,11 +276,8 @@ class DiscreteLaplacePlan(OnLatticePlan[DiscreteLaplace]):
     def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
         shift, scale = group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale))
-        part, count, moved = (
-            DiscreteLaplaceProfile(shift, scale),
-            numbers_of_group(mechanism.moved, group),
-            mechanism.moved,
-        )
+        part, moved = DiscreteLaplaceProfile(shift, scale), mechanism.moved
+        count = numbers_of_group(moved, group)
         if _as_one(self, moved, count) and moved * shift in SHIFT:
             return Released(DiscreteLaplaceProfile(moved * shift, scale), part, attained=moved)
         return Released(part, part, count, attained=moved)
@@ -376,12 +373,9 @@ class DistributedDiscreteGaussianPlan(OnLatticePlan[DistributedDiscreteGaussian]
     def own_refusals(self, mechanism: DistributedDiscreteGaussian) -> list[Problem]:
         """Refuse scales, groups and numbers of parties out of the range of the core."""
         size, parties = mechanism.in_steps(mechanism.sigma), mechanism.parties
-        problems, spread = (
-            self.lattice_refusals(mechanism.shift(), "sigma", (size, PARTIES_STEPS)),
-            size * math.sqrt(parties),
-        )
-        if problems:
+        if problems := self.lattice_refusals(mechanism.shift(), "sigma", (size, PARTIES_STEPS)):
             return problems
+        spread = size * math.sqrt(parties)
         path, allowed = self.node.at("mechanism", "parties"), "fewer parties"
         if size < WIDE_STEPS and spread > MOST_SPREAD:
             most = int((MOST_SPREAD / size) ** 2)

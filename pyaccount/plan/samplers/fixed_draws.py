@@ -217,10 +217,6 @@ class FixedDrawsPlan(SamplerPlan[Sampler]):
 
     def _tight(self) -> Reduction:
         sigma, p = value_or_symbol(self.node.noise.multiplier, "σ"), self.symbols.format(**self._sizes())
-        theorem, pair = (
-            "dominating pair of Gaussian mixtures with doubled shifts",
-            f"Σ_j {p}·N(2j, {sigma}²) against N(0, {sigma}²)",
-        )
         theorem = "dominating pair of Gaussian mixtures with doubled shifts"
         pair = f"Σ_j {p}·N(2j, {sigma}²) against N(0, {sigma}²)"
         return self._reduction(theorem, self.tight_source, pair, LEAST_SIZE)
